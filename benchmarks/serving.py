@@ -147,13 +147,14 @@ def _held_out(rounds: int) -> Row:
 
 
 def _intervals(rounds: int) -> Iterator[Row]:
-    """Of all arms, of a difference, and a report of both, with Laplace noise."""
+    """Of all arms, of a difference, of the leader's margin, and a report, with Laplace noise."""
     policy = MergedIMED(3, budget=PureDP(1.0), seed=1)
     _play(policy, _people(policy, rounds))
     remark = f"3 arms, {policy.ledger.releases} releases"
     for name, pair in (("intervals", None), ("interval of a difference", (0, 1))):
         seconds = best(lambda pair=pair: policy.intervals(difference=pair), 10)
         yield Row(name, 1e3 * seconds, "ms", "<= 200", remark)
+    yield Row("is it decided?", 1e3 * best(policy.decided, 5), "ms", "<= 400", remark)
     seconds = best(lambda: conclude(policy, control=0), 5)
     yield Row("report of a trial", 1e3 * seconds, "ms", "<= 500", remark)
 

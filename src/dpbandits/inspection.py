@@ -15,7 +15,7 @@ import numpy as np
 from .constraints import Range
 from .errors import ArgumentError
 from .html import Html, glance
-from .inference import Batches, Intervals, Noise, ReleasedSums, asked
+from .inference import Batches, Intervals, Noise, ReleasedSums, Verdict, asked
 from .policies.chooser import Chooser
 from .policies.holdout import HeldOut
 from .policies.loading import read
@@ -75,6 +75,12 @@ class Inspection:
     ) -> Intervals:
         """Intervals of the arms' means, as ``Policy.intervals`` gives them."""
         return self._policy.intervals(confidence, difference, control=control, method=method)
+
+    def decided(
+        self, confidence: float = 0.95, *, gap: float = 0.0, control: int | str | None = None
+    ) -> Verdict:
+        """Whether it is decided which arm is best, as ``Policy.decided`` tells."""
+        return self._policy.decided(confidence, gap=gap, control=control)
 
     def chooser(self) -> Chooser:
         """The public half of the policy, as it was saved: see ``Policy.chooser``."""

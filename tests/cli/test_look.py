@@ -154,3 +154,27 @@ def test_intervals_of_targets(tmp_path, monkeypatch):
         assert json.loads(shown.output) == policy.holdout.values(control=control).to_dict()
     refused = call("intervals", path, "--targets", "--method", "closed").output
     assert "without --difference" in refused
+
+
+def test_decided_answers_for_the_bandit_and_for_held_out_people(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPBANDITS_STATE_DIR", str(tmp_path / "state"))
+    holdout = dpb.Holdout(min_share=0.2, batch=20)
+    policy = dpb.bandit(["old", "new"], budget=dpb.ZCDP(0.5), holdout=holdout, seed=1)
+    path = policy.save(tmp_path / "trial.dpb")
+    assert "nothing has been released yet" in call("decided", path).output
+    for _ in range(600):
+        decision = policy.pull()
+        policy.update(float(decision.arm == 1), decision)
+    policy.close()
+    seen = dpb.inspect(path)
+    shown = call("decided", path, "--gap", "0.1", "--confidence", "0.9", "--json")
+    assert json.loads(shown.output) == seen.decided(0.9, gap=0.1).to_dict()
+    shown = call("decided", path, "--holdout", "--control", "new", "--json")
+    assert json.loads(shown.output) == seen.holdout.decided(control="new").to_dict()
+    said = " ".join(call("decided", path).output.split())
+    assert said.startswith("Decided at 95 %: new has the highest mean.")
+    assert "new - old" in said
+    assert "They assume that an arm's mean stays the same" in said
+    assert "control must be" in call("decided", path, "--control", "nobody").output
+    other = dpb.bandit(2, budget=dpb.ZCDP(0.5), seed=1).save(tmp_path / "other.dpb")
+    assert "no holdout" in call("decided", other, "--holdout").output

@@ -33,7 +33,7 @@ MEANS = (0.2, 0.5, 0.7)
 NAMES = ["old", "new", "other"]
 KEYS = {
     *("policy", "title", "arms", "retired", "rounds", "releases", "guarantee", "spent", "warning"),
-    *("confidence", "means", "differences", "control", "leader", "search"),
+    *("confidence", "means", "differences", "decided", "control", "leader", "search"),
     *("failure_probability", "reason", "answers", "effects", "holdout", "breaks", "checklist"),
 }
 ROW = {"of", "mean", "low", "high", "rounds", "half_width", "half_width_without_noise"}
@@ -159,6 +159,30 @@ def test_a_search_tells_the_probability_of_an_error():
     assert (found.leader, found.failure_probability) == ("other", 0.1)
     assert "recommends other" in " ".join(found.search)
     assert "at most 0.1" in " ".join(found.search)
+
+
+def test_the_verdict_is_that_of_the_policy(policy):
+    for control in (None, "old"):
+        found = dpb.conclude(policy, control=control, confidence=0.9)
+        own = policy.decided(0.9, control=control)
+        assert found.decided.to_dict() == own.to_dict()
+        assert (found.decided.name, found.decided.control) == (found.leader, control)
+        told = found.to_dict()["decided"]
+        assert told == {name: own.to_dict()[name] for name in told}
+        said = section(found, "Is it decided?").points
+        assert said[0] == f"{own.words}."
+        assert (len(said) > 1) == (not own.decided or control is None)
+        # Where the intervals of the report tell all arms apart, the verdict does, too.
+        apart = (found.differences.intervals.low > 0.0).all()
+        assert own.decided or not apart
+
+
+def test_a_search_that_promises_an_error_has_no_second_verdict():
+    search = served(BestArm(3, failure_probability=0.1, budget=None, seed=1), 3000)
+    assert dpb.conclude(search).decided is None
+    assert "Is it decided?" not in dpb.conclude(search).markdown()
+    limited = served(SequentialHalving(3, horizon=300, budget=None, seed=1), 400)
+    assert dpb.conclude(limited).decided.arm == limited.recommendation
 
 
 def test_a_search_in_a_number_of_rounds_promises_no_probability():
@@ -334,6 +358,7 @@ def test_effects_are_those_of_the_holdout(one_sum):
     assert "at least 95 %, none of these intervals is ever wrong" in " ".join(effects.points)
     assert "hold together with at least 85 %" in " ".join(effects.points)
     assert "The mean of old is subtracted" in " ".join(effects.points)
+    assert f"{policy.holdout.decided(control='old').words}." in effects.points
     undeclared = section(dpb.conclude(policy), "Effects, from the holdout")
     assert "No control was declared, so it is the first arm" in " ".join(undeclared.points)
 

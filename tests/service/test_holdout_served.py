@@ -77,8 +77,39 @@ def test_pages_show_the_holdout(served):
         shown = Facts.of(served.experiment(name), served.clock.now)
         page = str(pages.experiment(shown, lambda _: ""))
         assert "get an arm by chance" in page
-        assert ("1 - 0" in page or "b - a" in page) == (name == "effect")
+        held = page.partition("<h2>Holdout</h2>")[2]
+        assert held.count("b - a") == (2 if name == "effect" else 1)
+        assert "Decided at 95 %: b has the highest mean" in page.replace("&nbsp;", " ")
         assert "Holdout" in str(pages.ledger(shown))
+
+
+def test_readers_see_whether_it_is_decided(served):
+    trial = served.declare(**{**WORDS, "holdout": {"min_share": 0.25, "batch": 4}})
+    assert trial.get("/estimates").told["decided"]["decided"] is False
+    for _ in range(160):
+        made = trial.decide()
+        trial.reward(float(made["arm"]), decision_id=made["decision_id"])
+    told, policy = trial.get("/estimates").told, served.experiment("trial").policy
+    assert told["decided"] == policy.decided().to_dict()
+    assert told["holdout"]["decided"] == policy.holdout.decided().to_dict()
+    assert told["decided"]["decided"] is told["holdout"]["decided"]["decided"] is True
+    assert told["holdout"]["says"].startswith("50 % of people get an arm by chance. Every arm gets")
+    page = str(
+        pages.experiment(Facts.of(served.experiment("trial"), served.clock.now), lambda _: "")
+    )
+    for words in ("Is it decided?", "b has the highest mean", "A control has to be chosen before"):
+        assert words in page
+
+
+def test_where_there_is_no_verdict_readers_see_none(served):
+    one = served.declare(**{**WORDS, "name": "one", "arms": ["a"]})
+    told = one.get("/estimates").told
+    assert told["decided"] is told["holdout"]["decided"] is None
+    goal = {"goal": "best arm", "failure_probability": 0.1}
+    search = served.declare(**NOISY, **goal, name="search", arms=["a", "b"])
+    assert search.get("/estimates").told["decided"] is None  # it ends by a rule of its own
+    shown = Facts.of(served.experiment("search"), served.clock.now)
+    assert "Is it decided?" not in str(pages.experiment(shown, lambda _: ""))
 
 
 def test_an_archived_experiment_takes_answers_of_held_out_people_until_their_deadline(served):

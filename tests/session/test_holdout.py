@@ -85,6 +85,87 @@ def test_closed_arms_leave_the_share_and_lower_no_probability():
     assert {held_out(closed).arm for _ in range(60)} == {0, 1, 2}
 
 
+# Minimum shares ------------------------------------------------------------------------------
+
+
+def test_every_arm_gets_its_minimum_share_of_people():
+    """The bandit itself soon plays the first arm alone."""
+    policy = merged(n_arms=3, holdout=dpb.Holdout(min_share=0.1), budget=LOUD)
+    counts, bandits, n = np.zeros(3), np.zeros(3), 6000
+    for _ in range(n):
+        decision = policy.pull()
+        policy.update(float(decision.arm == 0), decision)
+        counts[decision.arm] += 1
+        bandits[decision.arm] += not decision.held_out
+        assert not decision.held_out or decision.propensity == pytest.approx(1 / 3, rel=1e-12)
+    below = n * 0.1 - 4.0 * math.sqrt(n * 0.1 * 0.9)  # p < 1e-4
+    assert counts.min() >= below > bandits[1:].max()
+    held = policy.holdout
+    assert (held.share, held.rounds) == (pytest.approx(0.3), n - bandits.sum())
+    assert "Every arm gets at least 10 % of people" in str(held)
+    assert str(held) in policy.card_page().markdown()
+
+
+def test_retiring_an_arm_holds_out_nobody_more():
+    """The same people are held out, and the others' share stays that of the coin."""
+    kept, retiring = (merged(n_arms=4, holdout=dpb.Holdout(min_share=0.1)) for _ in range(2))
+    coin = kept.session.coin
+    for number in range(600):
+        if number == 200:
+            retiring.retire(3)
+        if number == 400:
+            retiring.retire(0)
+        one, other = kept.pull(), retiring.pull()
+        assert one.held_out == other.held_out == coin.holds_out(None, number)
+        if other.held_out:
+            assert other.propensity == pytest.approx(1 / (4 - len(retiring.retired)), rel=1e-12)
+        kept.update(0.0, one)
+        retiring.update(0.0, other)
+    assert retiring.holdout.share == kept.holdout.share == pytest.approx(0.4)
+
+
+def test_a_minimum_share_is_a_holdout_with_equal_weights():
+    asked = dpb.Holdout(min_share=0.05, batch=20)
+    one = merged(n_arms=3, holdout=asked)
+    assert merged(n_arms=3, holdout={"min_share": 0.05, "batch": 20}).config["holdout"] == asked
+    other = merged(n_arms=3, holdout=dpb.Holdout(asked.share_of(3), batch=20))
+    for _ in range(200):
+        decisions = [policy.pull() for policy in (one, other)]
+        assert decisions[0].held_out == decisions[1].held_out
+        assert decisions[0].arm == decisions[1].arm
+        for policy, decision in zip((one, other), decisions, strict=True):
+            policy.update(1.0, decision)
+    assert one.holdout.ledger.releases == other.holdout.ledger.releases
+    pair = dpb.Holdout(min_share=0.2, one_sum=True)
+    assert merged(holdout=pair).holdout.one_sum
+
+
+def test_a_saved_policy_keeps_its_minimum_share(tmp_path):
+    policy = merged(n_arms=3, holdout=dpb.Holdout(min_share=0.1))
+    path = policy.save(tmp_path / "trial.dpb")
+    policy.close()
+    assert dpb.inspect(path).holdout.share == pytest.approx(0.3)
+    loaded = dpb.load(path)
+    assert loaded.config["holdout"] == dpb.Holdout(min_share=0.1)
+    loaded.close()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: merged(n_arms=4, holdout=dpb.Holdout(min_share=0.25)), "below 1 / 4 with 4 arms"),
+        (lambda: dpb.Holdout(0.1, min_share=0.05), "and not both"),
+        (dpb.Holdout, "share or min_share must be given"),
+        (lambda: dpb.Holdout(weights=(0.5, 0.5), min_share=0.1), "weights must be None"),
+        (lambda: dpb.Holdout(min_share=0.0), "min_share must be"),
+        (lambda: merged(holdout={"batch": 3}), "holdout must be"),
+    ],
+)
+def test_minimum_shares_that_cannot_be_are_refused(make, message):
+    with pytest.raises(dpb.ArgumentError, match=message):
+        make()
+
+
 def test_a_user_is_always_held_out_or_never():
     policy = merged(max_rounds=3)
     seen: dict[str, set[bool]] = {}
@@ -364,7 +445,7 @@ def test_the_guarantee_and_the_card_tell_of_it():
         (lambda: merged(calibration="paper", budget=dpb.ApproxDP(1.0, 1e-6)), "calibration"),
         (lambda: merged(n_arms=3, holdout=dpb.Holdout(0.1, one_sum=True)), "one_sum"),
         (lambda: merged(holdout=dpb.Holdout(0.1, (0.4, 0.6), one_sum=True)), "one_sum"),
-        (lambda: merged(holdout=dpb.Holdout(0.1, (0.2, 0.3, 0.5))), "2, one for each arm"),
+        (lambda: merged(holdout=dpb.Holdout(0.1, (0.2, 0.3, 0.5))), "2 numbers, one for each arm"),
         (lambda: dpb.Holdout(0.1, (0.001, 0.999)), "weights"),
         (lambda: dpb.Holdout(0.1, (0.5, 0.4)), "add up to 1"),
         (lambda: dpb.Holdout(1.0), "share"),

@@ -21,6 +21,7 @@ from dpbandits.privacy.ledger import HEAD, LedgerArrays, empty_arrays
 from dpbandits.session.steps import release_of
 from dpbandits.simulation import Result, simulate
 from dpbandits.simulation.clipping import Entering
+from dpbandits.simulation.late import play_late
 from dpbandits.simulation.loops import arms_loop
 from dpbandits.simulation.results import bootstrap_band
 from dpbandits.simulation.seeding import identity, stream
@@ -422,3 +423,72 @@ def test_what_has_no_simulation_with_a_holdout_is_refused():
         dpb.simulate(held, arms, horizon=10)
     with pytest.raises(dpb.ArgumentError, match="no holdout"):
         dpb.replay(dpb.bandit(4, budget=dpb.ZCDP(0.5), holdout=0.3), trial)
+
+
+# Is it decided? ------------------------------------------------------------------------------
+
+
+def test_the_first_recorded_round_at_which_it_is_decided():
+    """Played once more by hand, with the same people, pull by pull."""
+    arms = dpb.environments.Bernoulli([0.2, 0.9])
+    policy = dpb.algorithms.MergedIMED(2, budget=None, name="one")
+    marks = list(range(20, 401, 20))
+    asked = {"confidence": 0.9, "gap": 0.05}
+    result = dpb.simulate(policy, arms, horizon=400, runs=3, seed=4, record=marks, decided=asked)
+    assert result.info["decided"] == asked
+    for run, found in enumerate(result.runs["decided"]):
+        tally = new_tally(np.array(marks), 2)
+        world = stream(4, "environment", identity(arms.stream_key), run)
+        played = policy.simulated(None, stream(4, "privacy", 0, run))  # which draws no noise
+        looks = []
+        play_late(
+            played,
+            arms,
+            tally,
+            400,
+            world,
+            np.zeros(400, np.int64),
+            lambda t, of=played, seen=looks: seen.append((of.decided(0.9, gap=0.05).decided, t)),
+        )
+        assert [t for _, t in looks] == marks
+        assert found == next(t for decided, t in looks if decided)
+    assert result.runs["decided"].notna().all()
+    assert (result.runs["decided_wrong"] == 0.0).all()
+
+
+def test_who_cannot_tell_has_no_answer():
+    arms = dpb.environments.Bernoulli([0.5, 0.5])
+    drifting = dpb.algorithms.DiscountedIMED(2, rounds_per_change=50, budget=None)
+    holdout = dpb.Holdout(min_share=0.2, batch=20)
+    held = dpb.algorithms.MergedIMED(2, budget=dpb.ZCDP(0.5), holdout=holdout)
+    result = dpb.simulate([drifting, held], arms, horizon=200, runs=2, decided=0.95)
+    first, second = (group for _, group in result.runs.groupby("policy", sort=False))
+    assert first["decided_wrong"].isna().all()
+    assert second["decided"].isna().all()  # equal arms
+    assert (second[["decided_wrong", "holdout_decided_wrong"]] == 0.0).all(axis=None)
+    assert "decided" not in dpb.simulate(held, arms, horizon=20).runs
+
+
+def test_equal_arms_that_are_decided_are_wrong():
+    """At 1 %, one of two equal arms leads after a while."""
+    arms = dpb.environments.Bernoulli([0.5, 0.5])
+    policy = dpb.algorithms.MergedIMED(2, budget=None)
+    loose = {"confidence": 0.01}
+    runs = dpb.simulate(policy, arms, horizon=600, runs=10, decided=loose).runs
+    assert (runs["decided_wrong"] == runs["decided"].notna()).all()
+    assert runs["decided"].notna().any()
+    enough = {"confidence": 0.01, "gap": 0.2}
+    runs = dpb.simulate(policy, arms, horizon=600, runs=10, decided=enough).runs
+    assert runs["decided"].notna().all()
+    assert (runs["decided_wrong"] == 0.0).all()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [0.0, 1.0, "95 %", {}, {"gap": 0.1}, {"confidence": 0.9, "gap": -1.0}, {"confidence": 2}],
+)
+def test_what_is_no_question_is_refused(given):
+    arms = dpb.environments.Bernoulli([0.9, 0.1])
+    policy = dpb.algorithms.MergedIMED(2, budget=None)
+    with pytest.raises(dpb.ArgumentError, match="decided must be"):
+        dpb.simulate(policy, arms, horizon=10, decided=given)

@@ -120,6 +120,25 @@ def test_a_study_takes_a_holdout(folder: Path) -> None:
     assert policy.holdout.batch == 30
 
 
+def test_a_study_takes_minimum_shares_and_asks_whether_it_is_decided(folder: Path) -> None:
+    entry = 'kind = "MergedIMED"\nholdout = { min_share = 0.2, batch = 20 }'
+    text = GOOD.replace('kind = "AdaCUCB"', entry, 1)
+    study = load_study(written(folder, f"decided = {{ confidence = 0.5, gap = 0.3 }}\n{text}"))
+    assert study.decided == (0.5, 0.3)
+    assert study.altered().decided == study.decided
+    assert study.policies[0].holdout.share == pytest.approx(0.4)
+    record = run_study(study.altered(runs=2), engine=Threads(1))
+    table = final_table(record)
+    able = table["policy"].str.startswith("MergedIMED")
+    assert (table["decided"][able] > 0.0).any()
+    write(folder, record)
+    page = (folder / "report.html").read_text()
+    assert "Is it decided which arm is best?" in page
+    assert "held out" in page
+    with pytest.raises(StudyError, match="decided"):
+        load_study(written(folder, f"decided = 95\n{text}"))
+
+
 def test_problems_stand_where_the_file_has_them(folder: Path) -> None:
     text = GOOD.replace('kind = "AdaCUCB"', 'kind = "AdaCUCB"\nbet = 1', 1)
     with pytest.raises(StudyError) as found:

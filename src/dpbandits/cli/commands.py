@@ -27,7 +27,7 @@ from .evaluate_privately import evaluate_privately
 from .exact import exact
 from .first_run import announce_compilation
 from .inputs import AsJson, clear_errors, dated
-from .kept import conclude, inspect, intervals, restore
+from .kept import conclude, decided, inspect, intervals, restore
 from .merge import merge
 from .plan import plan
 from .promises import card, explain
@@ -136,7 +136,7 @@ def list_policies(as_json: AsJson = False) -> None:
 
 
 _COMMANDS = (
-    *(explain, card, check_policy, inspect, intervals, conclude, restore, estimate),
+    *(explain, card, check_policy, inspect, intervals, decided, conclude, restore, estimate),
     *(evaluate, evaluate_privately),
     *(plan, theory, exact, audit, warm, merge, serve, shuffle, demo_parties),
 )

@@ -1,11 +1,13 @@
-"""Commands on policies in a place: ``inspect``, ``intervals``, ``conclude``, ``restore``."""
+"""Commands on policies in a place: ``inspect``, ``intervals``, ``decided``, ``conclude``,
+``restore``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
 import typer
@@ -14,6 +16,10 @@ from typer import Argument, Option
 from ..errors import ArgumentError
 from .inputs import AsJson, clear_errors
 from .tables import new_console, new_table, print_json, print_sections, with_rows
+
+if TYPE_CHECKING:
+    from ..inspection import Inspection
+    from ..policies import HeldOut
 
 Where = Annotated[
     str,
@@ -24,6 +30,10 @@ Where = Annotated[
             " sqlite:///policies.db#KEY, postgresql://user@host/database#KEY."
         ),
     ),
+]
+
+Holdout = Annotated[
+    bool, Option("--holdout", help="Read held-out people's releases instead of the bandit's.")
 ]
 
 
@@ -89,16 +99,12 @@ def intervals(
         arm = _reader_of_arms(kept.estimates.names)
         pair = None if difference is None else (arm(difference[0]), arm(difference[1]))
         against = None if control is None else arm(control)
-        held = kept.holdout
-        if (holdout or targets) and held is None:
-            name = "--targets" if targets else "--holdout"
-            raise ArgumentError(f"{name} must not be given: the policy has no holdout")
-        if targets and held is not None:
+        if targets:
             if pair is not None or method != "mixture":
                 raise ArgumentError("--targets must be given without --difference and --method")
-            found = held.values(confidence, control=against)
+            found = _held_out(kept, "--targets").values(confidence, control=against)
         else:
-            of = held if holdout and held is not None else kept
+            of = _held_out(kept, "--holdout") if holdout else kept
             found = of.intervals(confidence, pair, control=against, method=method)
     if as_json:
         print_json(found.to_dict())
@@ -106,6 +112,43 @@ def intervals(
     console, (heads, rows) = new_console(), found.table()
     console.print(f"{found.title}. They hold at all releases together.")
     console.print(with_rows(new_table(*heads), rows))
+    for one in found.breaks:
+        console.print(f"* {one}")
+
+
+def decided(
+    place: Where,
+    confidence: Annotated[
+        float, Option(help="The probability that no answer is ever wrong.")
+    ] = 0.95,
+    gap: Annotated[
+        float, Option(help="An arm is good enough when no other mean is higher by so much.")
+    ] = 0.0,
+    control: Annotated[
+        str | None,
+        Option(metavar="ARM", help="Compare with this arm, which was chosen beforehand."),
+    ] = None,
+    holdout: Holdout = False,
+    as_json: AsJson = False,
+) -> None:
+    """Tell whether it is decided which arm is best. The answer holds whenever you look.
+
+    It follows from released values, and costs no privacy. The command only reads the place.
+    """
+    from ..inspection import inspect as look
+
+    with clear_errors(), _something_saved():
+        kept = look(place)
+        against = None if control is None else _reader_of_arms(kept.estimates.names)(control)
+        of = _held_out(kept, "--holdout") if holdout else kept
+        found = of.decided(confidence, gap=gap, control=against)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    console, (heads, rows) = new_console(), found.intervals.table()
+    console.print(f"{found.words}.")
+    if rows:
+        console.print(with_rows(new_table(*heads), rows))
     for one in found.breaks:
         console.print(f"* {one}")
 
@@ -146,6 +189,13 @@ def conclude(
     print_sections(console, found.sections)
     if html is not None:
         typer.echo(f"Report: {html}")
+
+
+def _held_out(kept: Inspection, option: str) -> HeldOut:
+    """The holdout that an option asks for."""
+    if kept.holdout is None:
+        raise ArgumentError(f"{option} must not be given: the policy has no holdout")
+    return kept.holdout
 
 
 def _reader_of_arms(names: Sequence[str] | None) -> Callable[[str], int | str]:

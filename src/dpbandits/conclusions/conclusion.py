@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..html import NONE, Html, Section, page, plot, tag, written
-from ..inference import Differences, Intervals, ReleasedSums, asked
+from ..inference import Differences, Intervals, ReleasedSums, Verdict, asked
 from ..inference.intervals import known
 from ..inspection import inspect
 from ..policies import Policy
@@ -22,7 +22,7 @@ from ..privacy.budgets import Budget
 from ..privacy.guarantees import Guarantee
 from ..protocol import never
 from ..stores import Place
-from ..validation import real
+from ..validation import real, upward
 from .checklist import SOURCE, Item, checklist
 
 _OF_LEADER = (
@@ -150,6 +150,8 @@ class Conclusion:
         confidence: of each of the two families of intervals.
         means: of the arms; None where no interval is proved.
         differences: to the control, or of the leader to others; None where there are none.
+        decided: whether it is decided which arm is best, or better than the control; None where no
+            interval is proved, for one arm, and for a search that promises an error of its own.
         control: the declared control; None without one.
         leader: the arm with the highest mean of those still played, or which a search recommends;
             None where unknown.
@@ -176,6 +178,7 @@ class Conclusion:
     confidence: float
     means: Found | None
     differences: Found | None
+    decided: Verdict | None
     control: str | None
     leader: str | None
     search: Sequence[str]
@@ -225,6 +228,7 @@ class Conclusion:
             "spent": self.spent and self.spent.to_dict(),
             "means": self.means and self.means.to_dict(),
             "differences": self.differences and self.differences.to_dict(),
+            "decided": self.decided and _answer(self.decided),
             "holdout": self.holdout and self.holdout.to_dict(),
             "checklist": [item._asdict() for item in self.checklist],
         }
@@ -281,7 +285,7 @@ def _concluded(
         pairs = asked(None, control, policy.n_arms, number)
         against = None if control is None else arms[number("control", control)]
         estimates, ended = policy.estimates, policy.session.choices.found()
-        leader = estimates.leader if ended is None else ended.arm
+        leader = policy._leader
         if pairs is None and leader is not None and policy.n_arms > 1:
             pairs = Differences.of_leader(leader, policy.n_arms)
         breaks, means, differences = list(what_breaks(policy)), None, None
@@ -309,6 +313,7 @@ def _concluded(
             "confidence": confidence,
             "means": means,
             "differences": differences,
+            "decided": policy._verdict(confidence, control),
             "control": against,
             "leader": None if leader is None else arms[leader],
             "search": tuple(_search(policy, ended and arms[ended.arm])),
@@ -360,6 +365,8 @@ def _sections(policy: Policy, facts: dict[str, Any]) -> Iterator[Section]:
         points = [*_compared(policy, facts), facts["effects"]]
         table = differences.table("arms", signs=True)
         yield table._replace(title="Differences", points=points)
+    if facts["decided"] is not None:
+        yield Section("Is it decided?", list(_said(policy, facts)))
     if facts["holdout"] is not None:
         yield _effects(policy, facts)
     if facts["search"]:
@@ -380,6 +387,8 @@ def _of_holdout(policy: Policy, control: int | str | None, confidence: float) ->
 
 def _effects(policy: Policy, facts: dict[str, Any]) -> Section:
     found: Intervals = facts["holdout"]
+    held = policy.holdout
+    assert held is not None
     heads, rows = found.table()
     heads = ["arms", "difference", *heads[2:]]
     against = facts["control"] or facts["arms"][0]
@@ -389,11 +398,12 @@ def _effects(policy: Policy, facts: dict[str, Any]) -> Section:
     every = f"{100.0 * max(1.0 - families * (1.0 - found.confidence), 0.0):.4g} %"
     once = ", under the same condition" if returns(policy) else ""
     points = [
-        f"{policy.holdout}.",
+        f"{held}.",
         _EFFECT,
         f"The mean of {against} is subtracted from those of other arms{declared}.",
         f"{_with_probability(policy, level)} All intervals of this report hold together with at"
         f" least {every} probability{once}.",
+        f"{held.decided(found.confidence, control=facts['control']).words}.",
         *found.breaks,
     ]
     return Section("Effects, from the holdout", points, heads, rows)
@@ -504,6 +514,25 @@ def _compared(policy: Policy, facts: dict[str, Any]) -> Iterator[str]:
         "The intervals of means and of differences hold together with at least"
         f" {both:.4g} % probability{once}."
     )
+
+
+def _answer(found: Verdict) -> dict[str, Any]:
+    """What the report says of the verdict as data: without counts, which it may have to hide."""
+    told = found.to_dict()
+    return {name: told[name] for name in ("decided", "words", "arm", "name", "least_gap")}
+
+
+def _said(policy: Policy, facts: dict[str, Any]) -> Iterator[str]:
+    found: Verdict = facts["decided"]
+    yield f"{found.words}."
+    if not found.decided and not math.isnan(found.least_gap):
+        yield f"For differences of more than {upward(found.least_gap, 3):g} it is decided."
+    if found.control is None and policy.n_arms > 2:
+        yield (
+            "The answer needs less than the intervals of all differences. So it may be sure where"
+            f" one of them contains 0. It shares its error among {policy.n_arms} bounds, and adds"
+            f" up to {100.0 * (1.0 - found.confidence):.4g} % to the error of this report."
+        )
 
 
 def _leads(policy: Policy) -> str:

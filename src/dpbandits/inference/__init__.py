@@ -1,6 +1,6 @@
 """Inference from released values: intervals that hold at every release.
 
-``mixture`` has the evidence and its proof, ``intervals`` shows it.
+``mixture`` has the evidence and its proof, ``intervals`` shows it, and ``verdicts`` decides by it.
 """
 
 from .intervals import Differences, Intervals, ReleasedSums, asked
@@ -15,6 +15,7 @@ from .mixture import (
     Noise,
     reports,
 )
+from .verdicts import Verdict
 
 __all__ = [
     "NARROWEST",
@@ -28,6 +29,7 @@ __all__ = [
     "Intervals",
     "Noise",
     "ReleasedSums",
+    "Verdict",
     "asked",
     "reports",
 ]

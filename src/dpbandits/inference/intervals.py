@@ -13,7 +13,16 @@ import numpy as np
 from ..errors import ArgumentError
 from ..html import NONE, Html, glance, tag, written
 from ..validation import choice, real, shown
-from .mixture import Cells, Evidence, Noise, closed_form, least_difference, reports, weighted_mean
+from .mixture import (
+    Cells,
+    Evidence,
+    Noise,
+    closed_form,
+    least_difference,
+    least_sum,
+    reports,
+    weighted_mean,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,9 +110,43 @@ class ReleasedSums:
                 least_difference(one, other, 0.5 * a),
                 -least_difference(other, one, 0.5 * a),
             )
+        return self._of_differences(*ends)
+
+    def margin(self, b: int, confidence: float) -> tuple[float, float]:
+        """The ends of the interval of the mean of b, less the highest of the others.  Those of all
+        arms hold together.
+        """
+        a, own = (1.0 - confidence) / len(self.cells), self.evidence[b]
+        level, low, high = math.log(1.0 / a), 1.0, 1.0
+        for c in self._rivals(b):
+            other = self.evidence[c]
+            if least_sum(own, other, low) < level:
+                low = least_difference(own, other, a)
+            if least_sum(other, own, -high) >= level:
+                high = -least_difference(other, own, a)
+        return self._of_differences(low, max(high, 0.0))
+
+    def decides(self, b: int, confidence: float, gap: float) -> bool:
+        """Whether the margin of b is above -gap, without computing its ends."""
+        level = math.log(len(self.cells) / (1.0 - confidence))
+        d = (2.0 * self.rounding - gap) / self.width
+        if abs(d) > 1.0:
+            return d < 0.0  # no two means are so far apart
+        own, others = self.evidence[b], (self.evidence[c] for c in self._rivals(b))
+        return all(least_sum(own, one, d) > level for one in others)
+
+    def _rivals(self, b: int) -> list[int]:
+        """The other arms, first those that leave the least margin: most others then need a look
+        each.
+        """
+        order = np.argsort(-np.nan_to_num(self._means, nan=np.inf))
+        return [int(c) for c in order if c != b]
+
+    def _of_differences(self, low: float, high: float) -> tuple[float, float]:
+        """The ends of an interval of differences, from those for rewards in [0, 1]."""
         reach = 2.0 * self.rounding
-        lower = max(self.width * ends[0] - reach, -self.width)
-        upper = min(self.width * ends[1] + reach, self.width)
+        lower = max(self.width * low - reach, -self.width)
+        upper = min(self.width * high + reach, self.width)
         return (lower, upper) if lower <= upper else (math.nan, math.nan)
 
 

@@ -59,6 +59,21 @@ theirs (union bound), which is a.  The differences to one control, declared befo
 1.  Where releases name the arm that others are compared with, at each release anew, the comparisons
 are among all pairs of arms: m = K (K - 1) / 2.
 
+**Decisions.**  Let L_bc be the largest d up to which the minimum above is at least ln(K / a): a
+lower bound on the difference b - c, which ever fails with probability at most a / K.  The *margin*
+of an arm is its mean, less the highest mean of the others.  With probability 1 - a, at all
+releases, the margin of each arm b is between min over c of L_bc, and max(0, min over c of -L_cb).
+*Proof.*  Let * be an arm of highest mean, and s one of highest mean of the others.  The K bounds
+L_b* of all b but *, and L_*s, never fail with probability 1 - a.  Then the margin of b, which is
+the difference b - *, is at least L_b*; and that of * is at least L_*s.  The margin of b is at most
+0.  That of * is at most the difference * - c to any c, hence at most -L_c*.
+
+So an error shared by K bounds, instead of by all K (K - 1), covers that arm and gap are chosen by
+looking: arm b is *decided* with gap g if its margin is above -g.  This is wrong if another mean is
+higher by g or more; without a gap, if another one is as high.  Equal arms are covered, hence K and
+not K - 1 bounds.  Two arms have L_bc at a / 2, as in the interval of their difference.  For one
+look, these are comparisons with the best (Hsu, 1984, Annals of Statistics 12).
+
 **Numbers.**  -psi_q is convex in q, and so is ln M.  Newton's method from q = 1 stays beyond the
 end of an interval.  The minimum over q is bounded from below by the tangents at the two ends of a
 short interval around it.  So errors of numbers only widen intervals.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ArgumentError
-from ..inference import Batches, Intervals, ReleasedSums, asked
+from ..inference import Batches, Intervals, ReleasedSums, Verdict, asked
 from ..privacy.budgets import Budget
 from ..privacy.grids import drawn_scale
 from ..privacy.guarantees import Guarantee
@@ -27,7 +27,7 @@ from ..session.holdout_targets import (
 from ..session.open_arms import Arms
 from ..session.options import Settings
 from ..session.session import Session
-from .sums import BREAK_ALL, Sum, noise_of_sums, rounding_of, sums_of, what_breaks_any
+from .sums import CHOSEN, DECIDING, Sum, noise_of_sums, rounding_of, sums_of, what_breaks_any
 from .terms import Terms
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ def holdout_gate(terms: Terms, holdout: Holdout, arms: Arms) -> Gate:
         )
     (lo, hi), noise = terms.settings.reward_range, terms.noise
     channel = terms.shared_channel(None)
+    holdout.share_of(n_arms)  # which refuses to hold out everybody
     params = HoldoutParams(
         weights=holdout.weights_of(n_arms),
         batch=holdout.batch_for(channel, n_arms),
@@ -127,7 +128,8 @@ def add_holdout(session: Session, gate: Gate, terms: Terms, default_reward: floa
         state.noise_rng = noise.generator("privacy of holdout")
     own = Session(CARD, terms.settings, session.arms, gate, default_reward, state)
     own.seal, session.holdout = session.seal, own
-    session.coin = Coin(key_from(state.choice_rng), holdout.share)
+    share = holdout.share_of(session.arms.count)
+    session.coin = Coin(key_from(state.choice_rng), share)
 
 
 class HeldOut:
@@ -157,7 +159,8 @@ class HeldOut:
         self.settings, self.reward_range = session.settings, policy.reward_range
         self.n_arms, self.grid, self.max_rounds = policy.n_arms, policy.grid, policy.max_rounds
         self.default_reward = policy.default_reward
-        self.share: float = policy.settings.holdout.share
+        self._asked: Holdout = policy.settings.holdout
+        self.share: float = self._asked.share_of(self.n_arms)
         self.weights: np.ndarray = self._params.weights.copy()
         self.batch: int = self._params.batch
         self.one_sum: bool = self._params.one_sum
@@ -204,9 +207,13 @@ class HeldOut:
                 f"Of the rewards of {self.batch:,} people, sums are released together: of each arm,"
                 f" and of people who got the arm of {', '.join(self.targets)}"
             )
+        least = self._asked.min_share
+        every = (
+            "" if least is None else f". Every arm gets at least {100.0 * least:.6g} % of people"
+        )
         return (
-            f"{100.0 * self.share:.6g} % of people get an arm by chance{arms}. {released}. Nothing"
-            " is learned from them"
+            f"{100.0 * self.share:.6g} % of people get an arm by chance{arms}{every}. {released}."
+            " Nothing is learned from them"
         )
 
     @property
@@ -314,6 +321,43 @@ class HeldOut:
         label = f"{labels[b]} - {labels[c]}" if labels else f"{b} - {c}"
         return _doubled(found, self.reward_range, label, 1.0 if b == 1 else -1.0)
 
+    def decided(
+        self, confidence: float = 0.95, *, gap: float = 0.0, control: int | str | None = None
+    ) -> Verdict:
+        """Whether it is decided which arm is best, from held-out people alone.
+
+        Args:
+            confidence, gap, control: as of ``Policy.decided``.
+
+        Returns:
+            A ``Verdict``, with its intervals, and sentences on what breaks it.
+
+        Raises:
+            ArgumentError: an argument is out of range, or there is one arm only.
+        """
+        if self.n_arms == 1:
+            raise ArgumentError("decided must be asked of two arms or more")
+        number = self.session.arms.number
+        against = None if control is None else number("control", control)
+        with self._policy._lock:
+            leader, names = self._leader, self._policy.arm_names
+            breaks = tuple(DECIDING if one == CHOSEN else one for one in self._breaks(()))
+            told: dict[str, Any] = {"releases": self.ledger.releases, "breaks": breaks}
+            if not self.one_sum:
+                given = (self.sums, leader, confidence, gap, against)
+                return Verdict.of(*given, labels=names, **told)
+            other = 1 - leader if leader is not None and against is None else against or 0
+            found = replace(self.intervals(confidence, control=other), **told)
+        return Verdict.on(found, leader, names or ["0", "1"], against, gap)
+
+    @property
+    def _leader(self) -> int | None:
+        """The arm of highest mean; None before the first release."""
+        if not self.one_sum:
+            return self.estimates.leader
+        mean = self.sums.means[0]  # of arm 1, less half of the difference
+        return None if np.isnan(mean) else int(mean > 0.5 * sum(self.reward_range))
+
     def values(
         self,
         confidence: float = 0.95,
@@ -419,7 +463,7 @@ class HeldOut:
             f" takes another arm, and a cancelled decision. A reward outside {lo:g} to {hi:g}"
             " counts as the nearer end. The intervals cover the mean of such rewards."
         )
-        yield BREAK_ALL[-1]
+        yield CHOSEN
         yield from what_breaks_any(self)
 
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..html import Html, glance
-from ..inference import Intervals, asked
+from ..inference import Intervals, Verdict, asked
 from ..privacy.budgets import Budget
 from ..privacy.channels import Certified
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger, LedgerArrays
-from ..protocol import NO_ARM, no_estimate, own_alone
+from ..protocol import NO_ARM, never, no_estimate, own_alone
 from ..session.estimates import ArmEstimates, Diagnostics, Estimates
 from ..session.exchange import ASSUMED as ASSUMED_OF_WORKERS
 from ..session.exchange import Release, checked_release
@@ -27,7 +27,7 @@ from ..validation import integer, shown
 from .holdout import HeldOut
 from .kept import ASSUMED_OF_PLACES, Kept
 from .privacy_card import PrivacyCard
-from .sums import Sum, no_intervals, reader_of_sums, sums_of, what_breaks
+from .sums import Sum, breaks_decisions, no_intervals, reader_of_sums, sums_of, what_breaks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,9 +133,7 @@ class Publishing(Kept):
         <95 % intervals after 13 releases: old: 0 to 1; new: 0.932 to 1>
         """
         with self._lock:
-            why = no_intervals(self)
-            if why:
-                raise ArgumentError(f"intervals must not be asked of {self.preset}: {why}")
+            self._refuse_without("intervals")
             pairs = asked(difference, control, self.n_arms, self.session.arms.number)
             estimates = self.estimates
             assert estimates.sums is not None
@@ -148,6 +146,76 @@ class Publishing(Kept):
                 releases=estimates.releases,
                 breaks=tuple(what_breaks(self)),
             )
+
+    def decided(
+        self, confidence: float = 0.95, *, gap: float = 0.0, control: int | str | None = None
+    ) -> Verdict:
+        """Whether it is decided which arm is best, or whether one is better than a control.  Ask it
+        as often as you like: it reads released values alone, and costs no privacy.
+
+        Args:
+            confidence: the probability that no answer is ever wrong, at all releases together.
+            gap: an arm is good enough when no other mean is higher by so much, in the units of
+                rewards.  You may ask with several gaps.
+            control: an arm that was chosen beforehand.  The arm that leads is compared with it, and
+                if the control leads, with all others.
+
+        Returns:
+            A ``Verdict``, with its intervals, and sentences on what breaks it.
+
+        Raises:
+            ArgumentError: an argument is out of range, there is one arm only, or no interval is
+                proved for the policy.
+
+        >>> from dpbandits import PureDP
+        >>> from dpbandits.algorithms import MergedIMED
+        >>> policy = MergedIMED(2, budget=PureDP(1.0), arm_names=["old", "new"], seed=1)
+        >>> for _ in range(1000):
+        ...     decision = policy.pull()
+        ...     _ = policy.update(float(decision.arm == 1))
+        >>> policy.decided()
+        <Decided at 95 %: new has the highest mean>
+        """
+        with self._lock:
+            self._refuse_without("decided")
+            if self.n_arms == 1:
+                raise ArgumentError("decided must be asked of two arms or more")
+            against = None if control is None else self.session.arms.number("control", control)
+            estimates = self.estimates
+            assert estimates.sums is not None
+            return Verdict.of(
+                estimates.sums,
+                self._leader,
+                confidence,
+                gap,
+                against,
+                labels=self.arm_names,
+                releases=estimates.releases,
+                breaks=tuple(breaks_decisions(self)),
+            )
+
+    def _verdict(
+        self, confidence: float = 0.95, control: int | str | None = None
+    ) -> Verdict | None:
+        """The verdict; None where there is none to give, and for searches that promise an error:
+        these have a rule of their own.
+        """
+        promised = self.kernels.stop is not never and self.config.get("failure_probability")
+        if promised or self.n_arms == 1 or no_intervals(self):
+            return None
+        return self.decided(confidence, control=control)
+
+    def _refuse_without(self, asked: str) -> None:
+        """Refuse a question that needs intervals."""
+        why = no_intervals(self)
+        if why:
+            raise ArgumentError(f"{asked} must not be asked of {self.preset}: {why}")
+
+    @property
+    def _leader(self) -> int | None:
+        """The arm that a search has found, or else that leads; None where unknown."""
+        found = self.session.choices.found()
+        return self.estimates.leader if found is None else found.arm
 
     @property
     def released_sums(self) -> pd.DataFrame:

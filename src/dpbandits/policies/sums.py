@@ -9,7 +9,7 @@ import numpy as np
 
 from ..inference import Batches, Noise, ReleasedSums, reports
 from ..privacy.channels import GAUSSIAN, LAPLACE, OPEN, VECTOR, Channel
-from ..protocol import no_estimate
+from ..protocol import never, no_estimate
 from ..session.estimates import ArmEstimates
 from ..session.exchange import Made
 
@@ -20,6 +20,14 @@ _ROUNDED = 2.0**-19
 CHOSEN = (
     "They hold for one method, and one difference or one control, that were chosen beforehand."
     " Differences that are picked afterwards are not covered."
+)
+DECIDING = (
+    "The answer may be asked at any time, and with several gaps. A control has to be chosen"
+    " beforehand. All arms count, also retired ones."
+)
+_SEARCHES = (
+    "The search has a rule of its own. It may end sooner, because it counts each of equal arms as"
+    " right."
 )
 COUNTED = (
     "Rounds and releases count the answers that came. Anyone who also sees the decisions can"
@@ -178,6 +186,13 @@ def what_breaks(policy: Policy) -> Iterator[str]:
     yield from what_breaks_any(policy)
     if policy.session.exchange.learned:
         yield "They use this policy's own releases, and not those of other workers."
+
+
+def breaks_decisions(policy: Policy) -> Iterator[str]:
+    """What a verdict does not cover, in sentences."""
+    yield from (DECIDING if one == CHOSEN else one for one in what_breaks(policy))
+    if policy.kernels.stop is not never:
+        yield _SEARCHES
 
 
 def returns(policy: Policy) -> bool:

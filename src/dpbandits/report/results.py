@@ -18,6 +18,7 @@ from ..plotting.numbers import (
 )
 from ..simulation.settings import SettingsByKey, with_budget_labels
 from . import figures
+from .deciding import answers_of, answers_table
 from .exhibits import slug
 from .means import estimate_of
 from .searches import searches_in_words, searches_of, searches_table
@@ -70,6 +71,7 @@ class Results:
         yield tag("h2", self.heading)
         yield tag("p", self._setting())
         yield from self._searches()
+        yield from self._answers()
         yield from self._regret()
         if summary.distances is not None:
             yield from self._distance(summary.distances)
@@ -179,6 +181,12 @@ class Results:
                 f" {summary.horizon:,} rounds are left out. Bars are 95 % intervals; dashed lines:"
                 " the same policy without noise.",
             )
+
+    def _answers(self) -> Iterator[Html]:
+        rows, asked = answers_of(self.summary.table), self.summary.asked
+        if asked is not None and not rows.empty:
+            yield tag("h3", "Is it decided which arm is best?")
+            yield answers_table(rows, asked, self.sheet.grouped)
 
     def _distance(self, curves: pd.DataFrame) -> Iterator[Html]:
         summary = self.summary

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ import pandas as pd
 from ..simulation.clipping import clipping_in_words
 from ..simulation.results import Result
 from ..simulation.settings import PolicySetting, SettingsByKey, with_budget_labels
+from .deciding import first_answers
 from .means import CONFIDENCE, RESAMPLES, Estimate, estimate
 from .searches import ended
 
@@ -38,7 +40,8 @@ class EnvironmentSummary:
     ``runs`` are the result's, with ``helped``: the expected successes per 1,000 people, given the
     played arms.  ``table`` has a row per policy and budget, in the order of the study with strict
     budgets first.  Its columns are keys, ``setting``, ``budget_label``, and means with their
-    intervals.  For searches for the best arm there are columns on how they ended.
+    intervals.  For searches for the best arm there are columns on how they ended, and columns on
+    first answers where it was asked whether it is decided which arm is best.
     """
 
     key: str  # in the tables of the result
@@ -53,6 +56,7 @@ class EnvironmentSummary:
     table: pd.DataFrame
     distances: pd.DataFrame | None  # as ``curves``: how far estimates of the parameter are from it
     clipping: dict[str, str]  # policy -> what becomes of rewards that it does not see as they are
+    asked: Mapping[str, float] | None  # arguments of ``Policy.decided``; None where nobody asked
     fixed_arms: bool  # whether they are the same in every round, and not numbers of fresh contexts
 
     @property
@@ -130,6 +134,7 @@ def _environment_summary(
         table=_table(runs, curves, baseline, result.settings),
         distances=None if near is None or near.empty else near,
         clipping=_clipping(result.settings, facts["support"]),
+        asked=result.info.get("decided"),
         fixed_arms=means is not None or arms != [f"arm {a}" for a in range(n_arms)],
     )
 
@@ -187,4 +192,4 @@ def _row(
     usual = np.nan if baseline is None else baseline.helped
     for name, values in {"helped": runs["helped"], "gain": runs["helped"] - usual}.items():
         row[name], row[f"{name}_low"], row[f"{name}_high"] = estimate(values.to_numpy())
-    return row | ended(runs)
+    return row | ended(runs) | first_answers(runs)

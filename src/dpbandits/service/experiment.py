@@ -19,10 +19,12 @@ import math
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from ..errors import ArgumentError, BudgetExhausted, UpdateError
+from ..inference import Verdict
 from ..policies import Policy
+from ..policies.sums import what_breaks
 from ..session.decisions import Decision
 from ..stores import Row
 from .declaration import Change, Declaration, as_json
@@ -51,6 +53,13 @@ _MOST_MINUTES = 121
 _NOT_PULLED = 2**48  # no policy has so many pulls
 
 
+class Verdicts(NamedTuple):
+    """Whether it is decided which arm is best; None where no verdict can be given."""
+
+    bandit: Verdict | None
+    holdout: Verdict | None  # of held-out people alone
+
+
 class Experiment:
     """A policy and its surroundings.
 
@@ -76,6 +85,7 @@ class Experiment:
         self.status, self.repeats = RUNNING, 0
         self.traffic: deque[Traffic] = deque(maxlen=_MOST_MINUTES)
         self.changes: list[Change] = []
+        self._verdicts: tuple[object, Verdicts] | None = None
         self.tripped: float | None = None
         self.finishes: float | None = None
         self.finished: float | None = None
@@ -90,6 +100,18 @@ class Experiment:
             if declaration.baseline is None
             else policy._arms_by_name.number("baseline", declaration.baseline)
         )
+
+    @property
+    def verdicts(self) -> Verdicts:
+        """The verdicts of now.  They take a while, and are kept until something changes them."""
+        policy, held = self.policy, self.policy.holdout
+        ledgers = [one.ledger.releases for one in (policy, held) if one is not None]
+        known = ledgers, policy.retired, tuple(what_breaks(policy))
+        if self._verdicts is None or self._verdicts[0] != known:
+            several = held if policy.n_arms > 1 else None
+            own = Verdicts(policy._verdict(), None if several is None else several.decided())
+            self._verdicts = known, own
+        return self._verdicts[1]
 
     # Beginning and ending ---------------------------------------------------------------------
 

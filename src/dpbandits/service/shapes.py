@@ -71,6 +71,18 @@ def item(reply: Schema) -> Schema:
     }
 
 
+_VERDICT = _object(
+    "Whether it is decided which arm is best.",
+    decided=_FLAG,
+    words=_told(_TEXT, "The answer in plain words."),
+    arm=_told(_or_null(_WHOLE), "The number of the arm that leads; null before a release."),
+    name=_told(_TEXT, "Of that arm."),
+    gap=_told(_NUMBER, "No other mean is higher by so much, if it is decided; here 0."),
+    least_gap=_told(_or_null(_NUMBER), "With every larger gap it is decided by now."),
+    intervals=_told(_list({"type": "object"}), "Of the arm, less the best of the others."),
+    breaks=_told(_list(_TEXT), "What the answer does not cover."),
+)
+
 SHAPES: dict[str, Schema] = {
     "Problem": PROBLEM,
     "Ledger": _object(
@@ -105,6 +117,7 @@ SHAPES: dict[str, Schema] = {
         alive=_told(_or_null(_list(_FLAG)), "Whether an arm is still in the search."),
         coefficients=_told(_or_null({"type": "array"}), "Of the model, or of each model."),
         breaks=_told(_list(_TEXT), "What the intervals do not cover."),
+        decided=_or_null(_VERDICT),
     ),
     "Guarantee": _object(
         "The guarantee, and its assumptions.",

@@ -105,14 +105,17 @@ def _lines(found: Ledger, rows: Any) -> list[dict[str, Any]]:
 
 def estimates(one: Experiment) -> dict[str, Any]:
     """Estimates from released values, with the ends of intervals that hold at all releases
-    together, at 95 %, and what breaks these.
+    together, at 95 %, what breaks these, and whether it is decided which arm is best.
     """
+    verdicts = one.verdicts
     told = {**_estimates(one.policy.estimates), "breaks": breaks(one)}
+    told["decided"] = verdicts.bandit and verdicts.bandit.to_dict()
     told["arms"] = list(one.policy.arm_names or range(one.policy.n_arms))
     if (held := one.policy.holdout) is not None:
         told["holdout"] = {"says": str(held), "people": held.rounds, **_estimates(held.estimates)}
         told["holdout"]["difference"] = effect_of(held).to_dict() if held.one_sum else None
         told["holdout"]["values"] = held.values().to_dict() if held.targets else None
+        told["holdout"]["decided"] = verdicts.holdout and verdicts.holdout.to_dict()
     return told
 
 

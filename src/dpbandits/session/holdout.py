@@ -34,7 +34,12 @@ loss of the person's stream, and for records of the bandit its joint guarantee h
 Targets are refused, because a target's arm, and so the sum that r enters, would depend on x.
 
 **Retired and closed arms.**  The draw is among open arms, with their weights divided by the sum of
-these.  So no probability is smaller than the declared weight, and the coin stays as it is.
+these.  So no probability is smaller than the declared weight, and the coin stays as it is: no
+larger share of people is held out than was declared.
+
+**Minimum shares.**  A held-out person gets arm a with probability w_a, and is held out with
+probability s.  So at least a share s w_a of people gets it, whatever the bandit plays.  With
+``min_share`` m and K arms, s is K m, and each w_a is 1 / K.
 """
 
 from __future__ import annotations
@@ -77,7 +82,7 @@ class Holdout:
     """A share of people to keep from the bandit; ``holdout=0.1`` is ``Holdout(0.1)``.
 
     Attributes:
-        share: of people who are held out, on average.
+        share: of people who are held out, on average; None where ``min_share`` is given.
         weights: the probability of each arm for held-out people, at least 0.01 each.  None: all
             arms have equal weights.
         batch: how many held-out people a released sum has.  None: at least 50, and so many that
@@ -87,21 +92,27 @@ class Holdout:
         targets: names of other policies, such as a rule, whose mean rewards are to be known, too.
             All arms have equal weights, and ``pull`` needs each target's arm.  A batch then has
             people with all arms, by default so many more.
+        min_share: in place of ``share`` and ``weights``: every arm gets at least this share of all
+            people, on average.  With K arms, K times as many are held out, with equal weights.
 
     >>> Holdout(0.1, batch=50)
     Holdout(share=0.1, batch=50)
+    >>> Holdout(min_share=0.05).share_of(n_arms=4)
+    0.2
     """
 
-    share: float
+    share: float | None = None
     weights: Sequence[float] | None = None
     batch: int | None = None
     one_sum: bool = False
     targets: Sequence[str] = ()
+    min_share: float | None = None
 
     constraints: ClassVar[Constraints] = {
-        "share": Real(0.0, 1.0, strict=True),
+        "share": Real(0.0, 1.0, strict=True) | None,
         "batch": Integer(1, _LONGEST) | None,
         "one_sum": Flag(),
+        "min_share": Real(0.0, 1.0, strict=True) | None,
     }
 
     def __post_init__(self) -> None:
@@ -113,6 +124,16 @@ class Holdout:
         object.__setattr__(self, "targets", _names(self.targets))
         if self.targets and self.one_sum:
             raise ArgumentError("one_sum must be False with targets, got True", "one_sum")
+        if (self.share is None) == (self.min_share is None):
+            raise ArgumentError(
+                "share or min_share must be given, and not both, got"
+                f" share={self.share} and min_share={self.min_share}",
+                "share",
+            )
+        if self.min_share is not None and self.weights is not None:
+            raise ArgumentError(
+                "weights must be None with min_share, which holds for every arm", "weights"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """The arguments that are not at their default, for files."""
@@ -138,6 +159,22 @@ class Holdout:
         variance = scale * scale * (2.0 if channel.family == LAPLACE else 1.0)
         of_an_arm = max(math.ceil(4.0 * variance), _SHORTEST)
         return min(of_an_arm * (n_arms if self.targets else 1), _LONGEST)
+
+    def share_of(self, n_arms: int) -> float:
+        """The share of people who are held out where there are so many arms; an ``ArgumentError``
+        where it would be all of them.
+        """
+        if self.share is not None:
+            return self.share
+        assert self.min_share is not None
+        share = n_arms * self.min_share
+        if share >= 1.0:
+            raise ArgumentError(
+                f"min_share of the holdout must be below 1 / {n_arms} with {n_arms} arms, got"
+                f" {self.min_share:g}",
+                "holdout",
+            )
+        return share
 
     def weights_of(self, n_arms: int) -> np.ndarray:
         """The probability of each arm, where there are so many; an ``ArgumentError`` where they do
@@ -195,7 +232,11 @@ class HoldoutOf(Constraint):
         if isinstance(value, Holdout):
             return value
         known = {one.name for one in fields(Holdout)}
-        if isinstance(value, Mapping) and "share" in value and set(value) <= known:
+        if (
+            isinstance(value, Mapping)
+            and {"share", "min_share"} & set(value)
+            and set(value) <= known
+        ):
             return Holdout(**value)
         if isinstance(value, int | float) and Holdout.constraints["share"].takes(value):
             return Holdout(float(value))

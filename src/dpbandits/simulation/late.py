@@ -29,9 +29,11 @@ def play_late(
     horizon: int,
     world: np.random.Generator,
     delays: np.ndarray,
+    look: Callable[[int], None] | None = None,
 ) -> None:
     """Play to the horizon, with an answer ``delays[t]`` pulls late to the t-th pull.  A policy with
-    a clock sees the time of each, by the rate of the environment's delay.
+    a clock sees the time of each, by the rate of the environment's delay.  ``look`` is called with
+    each recorded round.
     """
     show = _shown_by(environment, policy.sees == "advice", world)
     attendance = getattr(environment, "attendance", None)
@@ -61,6 +63,8 @@ def play_late(
         if tally.marks[mark] == t + 1:
             tally.curve[mark] = tally.sums[0]
             mark += 1
+            if look is not None:
+                look(t + 1)
         if tally.cursor[CURSOR.stopped] == 0 and policy.stopped:
             tally.cursor[CURSOR.stopped] = t
 

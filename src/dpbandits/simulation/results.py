@@ -50,7 +50,10 @@ class Result:
             ``pulls_0``, ``pulls_1``, ... .  Of searches for the best arm also ``stopped`` (after
             how many rounds; NaN: not within the horizon), the arm ``recommended`` at the end,
             ``wrong`` (1 where another one is better, by however little; else 0) and
-            ``simple_regret`` (by how much).
+            ``simple_regret`` (by how much).  If asked also ``decided`` (the first recorded round
+            at which ``Policy.decided`` was True; NaN: not within the horizon) and
+            ``decided_wrong`` (1 where the arm is not as good as that says; else 0), with a holdout
+            also ``holdout_decided`` and ``holdout_decided_wrong``.
         settings: (policy, budget) -> ``PolicySetting``: class, arguments, budgets and guarantee.
         info: JSON data: ``horizon``, ``runs``, ``seed``; ``environments``: environment ->
             ``title``, ``support`` of rewards, ``means``, ``arm_names``, ``reference``.

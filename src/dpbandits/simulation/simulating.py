@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from ..protocol import NO_ARM
 from ..session.steps import release_of
 from ..validation import flag, integer, shown
 from .clipping import entering_of, support_ends, warn_of_clipping
+from .deciding import Answer, Question, Watch, columns
 from .late import play_late
 from .loops import arms_loop, context_loop
 from .parallel import (
@@ -41,6 +42,7 @@ class _Run(NamedTuple):
     draws: int
     spent: float
     recommended: int  # the arm; NO_ARM of policies that play for reward
+    answers: dict[str, Answer] | None = None  # to whether it is decided which arm is best
 
     @classmethod
     def of(cls, tally: Tally, recommended: int, *ledgers: Ledger) -> _Run:
@@ -61,6 +63,7 @@ def simulate(
     record: int | Sequence[int] = 200,
     n_jobs: int = 1,
     round_by_round: bool = False,
+    decided: float | Mapping[str, float] | None = None,
     progress: ProgressCallback | bool = False,
 ) -> Result:
     """Play every policy ``runs`` times for ``horizon`` rounds.
@@ -91,6 +94,9 @@ def simulate(
         round_by_round: True draws every reward separately, instead of exact sums.  The law is the
             same, but it takes longer; use it for checks.  With contexts rewards are always drawn
             separately.
+        decided: a confidence, or a dictionary with ``confidence`` and ``gap``, to ask
+            ``Policy.decided`` at each recorded round.  Policies with intervals are then played pull
+            by pull, and ``runs`` has the first round at which it is decided.
         progress: True for a bar, or a function to be called with (runs done, runs in all).
 
     Returns:
@@ -124,22 +130,30 @@ def simulate(
     horizon, numbers = integer("horizon", horizon, 1), run_numbers(first_run, runs)
     seed, n_jobs = integer("seed", seed, 0), job_count(n_jobs)
     flag("round_by_round", round_by_round)
+    question = Question.of(decided)
     for policy in chosen:
-        _check_fit(policy, environment, horizon)
+        _check_fit(policy, environment, horizon, question)
     marks = recorded_rounds(horizon, record)
     warn_of_clipping(chosen, environment, stacklevel=3)
 
     def play_one(policy: Policy, run: int) -> _Run:
-        return play(policy, environment, horizon, run, seed, marks, round_by_round)
+        return play(policy, environment, horizon, run, seed, marks, round_by_round, asked=question)
 
     finished = play_in_batches(chosen, numbers, n_jobs, progress, play_one)
     described = {repr(environment): _describe_environment(environment)}
-    info = {"horizon": horizon, "runs": len(numbers), "seed": seed, "environments": described}
+    info: dict[str, Any] = {
+        "horizon": horizon,
+        "runs": len(numbers),
+        "seed": seed,
+        "environments": described,
+    }
+    if question is not None:
+        info["decided"] = question._asdict()
     settings, curves, totals = [PolicySetting.of(policy) for policy in chosen], [], []
     for setting, played in zip(settings, finished, strict=True):
         keys = {"environment": repr(environment), **setting.keys}
         curves.append(_curves(keys, marks, numbers, played))
-        totals.append(_totals(keys, numbers, played, environment))
+        totals.append(_totals(keys, numbers, played, environment, question))
     frame, runs_ = (pd.concat(some, ignore_index=True) for some in (curves, totals))
     return Result(frame, runs_, keyed(settings), info)
 
@@ -155,7 +169,9 @@ def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
     return np.unique(np.append(rounds, horizon))
 
 
-def _check_fit(policy: Policy, environment: World, horizon: int) -> None:
+def _check_fit(
+    policy: Policy, environment: World, horizon: int, question: Question | None = None
+) -> None:
     taken, shown = what_is_taken(type(policy)), what_is_shown(environment)
     if taken != shown:
         raise ArgumentError(
@@ -186,10 +202,11 @@ def _check_fit(policy: Policy, environment: World, horizon: int) -> None:
             f" {policy!r} has a clock",
             "rate",
         )
-    if policy.settings.holdout and policy.settings.uses_clock and environment.delay is None:
+    singly = policy.settings.holdout or question is not None
+    if singly and policy.settings.uses_clock and environment.delay is None:
         raise ArgumentError(
-            f"environment must have a delay with a rate, because the policy {policy!r} has a"
-            " holdout and a clock",
+            f"environment must have a delay with a rate, because the policy {policy!r} has a clock,"
+            " and is played pull by pull",
             "environment",
         )
     if policy.settings.holdout and policy.settings.holdout.targets:
@@ -251,8 +268,11 @@ def play(
     marks: np.ndarray,
     round_by_round: bool = False,
     trace: bool = False,
+    asked: Question | None = None,
 ) -> _Run:
-    """One run of one policy; with ``trace`` the tally holds the arm of every round."""
+    """One run of one policy; with ``trace`` the tally holds the arm of every round.  ``asked``:
+    whether it is decided which arm is best.
+    """
     owner = identity(policy.stream_key)
     world = stream(seed, "environment", identity(environment.stream_key), run)
     choices = stream(seed, "policy", owner, run) if policy.card.randomised else None
@@ -260,7 +280,8 @@ def play(
     state = policy.new_state()
     entering = entering_of(policy, environment.support)
     traced = horizon if trace else 0
-    if environment.delay is not None or policy.settings.holdout is not None:
+    watches = asked is not None and asked.fits(policy, environment)
+    if environment.delay is not None or policy.settings.holdout is not None or watches:
         tally = new_tally(marks, policy.n_arms, trace=traced)
         delays = np.zeros(horizon, np.int64)
         if environment.delay is not None:
@@ -268,10 +289,13 @@ def play(
             delays = environment.delay.draw(horizon, late)
         of_holdout = (stream(seed, name, owner, run) for name in ("holdout", "privacy of holdout"))
         played = policy.simulated(choices, privacy, *of_holdout)
-        play_late(played, environment, tally, horizon, world, delays)
+        watch = Watch(asked, played) if asked is not None and watches else None
+        look = None if watch is None else watch.look
+        play_late(played, environment, tally, horizon, world, delays, look)
         found = NO_ARM if played.recommendation is None else played.recommendation
         held = [] if played.holdout is None else [played.holdout.ledger]
-        return _Run.of(tally, found, played.ledger, *held)
+        run_ = _Run.of(tally, found, played.ledger, *held)
+        return run_ if watch is None else run_._replace(answers=watch.answers)
     parameter = _parameter_of(environment, getattr(policy, "n_models", 1))
     tally = new_tally(marks, policy.n_arms, distances=parameter.size > 0, trace=traced)
     # Where every round ends in a release, it is compiled into the loop.
@@ -340,7 +364,11 @@ def _curves(
 
 
 def _totals(
-    keys: dict[str, str], numbers: range, played: list[_Run], environment: World
+    keys: dict[str, str],
+    numbers: range,
+    played: list[_Run],
+    environment: World,
+    question: Question | None,
 ) -> pd.DataFrame:
     """One row per run."""
     counts = np.array([run.tally.counts for run in played])
@@ -354,6 +382,7 @@ def _totals(
             "draws": [run.draws for run in played],
             "spent": [run.spent for run in played],
             **_searches(played, environment),
+            **columns([run.answers for run in played], question, environment),
             **{f"pulls_{a}": counts[:, a] for a in range(counts.shape[1])},
         }
     )

@@ -23,6 +23,7 @@ from ..environments import ArmsEnvironment, ContextEnvironment, LoggedTrial
 from ..errors import ArgumentError
 from ..policies import Policy
 from ..simulation import ReplayResult, Result, replay, simulate
+from ..simulation.deciding import Question
 from ..simulation.results import environment_titles
 from ..simulation.simulating import recorded_rounds
 from ..source import code_digest
@@ -53,13 +54,22 @@ class Cell:
     seed: int
     first_run: int = 0
     record: tuple[int, ...] = ()  # none in a replay
+    decided: Question | None = None
 
     @property
     def digest(self) -> str:
         """A name for all that decides the numbers."""
         world, policy = self.environment, self.policy
         met = (world.stream_key, world.delay, policy.stream_key, policy.label)
-        numbers = (*met, self.horizon, self.runs, self.first_run, self.seed, self.record)
+        numbers = (
+            *met,
+            self.horizon,
+            self.runs,
+            self.first_run,
+            self.seed,
+            self.record,
+            self.decided,
+        )
         return sha256(repr((__version__, code_digest(), *numbers)).encode()).hexdigest()[:24]
 
     @property
@@ -82,7 +92,9 @@ class Cell:
         common = {**size, "first_run": self.first_run, "n_jobs": n_jobs, "progress": progress}
         if isinstance(self.environment, LoggedTrial):
             return replay(self.policy, self.environment, **common)
-        return simulate(self.policy, self.environment, record=list(self.record), **common)
+        asked = None if self.decided is None else self.decided._asdict()
+        common |= {"record": list(self.record), "decided": asked}
+        return simulate(self.policy, self.environment, **common)
 
 
 def cells_of(study: Study) -> list[Cell]:
@@ -100,6 +112,7 @@ def cells_of(study: Study) -> list[Cell]:
             seed=study.seed,
             first_run=study.first_run,
             record=tuple(map(int, recorded_rounds(study.horizon, study.record))),
+            decided=study.decided,
         )
         for world in worlds
         for policy in study.policies

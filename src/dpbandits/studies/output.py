@@ -166,7 +166,8 @@ def final_table(record: StudyRecord) -> pd.DataFrame:
 
     Columns: environment, policy, budget, holds, rounds, runs, mean ``regret`` with its 95 % band
     ``low`` and ``high``, mean ``reward``, ``releases`` and ``spent``, which is the largest of all
-    runs.
+    runs.  Where the study asks, ``decided`` is the share of runs in which it was decided which arm
+    is best; empty for policies that cannot tell.
     """
     keys = [*KEYS, "holds"]
     result = record.result
@@ -178,7 +179,15 @@ def final_table(record: StudyRecord) -> pd.DataFrame:
     runs = result.runs.groupby(keys, sort=False)
     extra = runs.agg({"reward": "mean", "releases": "mean", "spent": "max"}).reset_index()
     table = last.merge(extra, on=keys, how="left")
-    return table[[*keys, "rounds", "runs", "regret", "low", "high", "reward", "releases", "spent"]]
+    columns = [*keys, "rounds", "runs", "regret", "low", "high", "reward", "releases", "spent"]
+    if "decided" in result.runs:
+        told = result.runs[result.runs["decided_wrong"].notna()]
+        share = told["decided"].notna().groupby([told[one] for one in keys], sort=False).mean()
+        table, columns = (
+            table.merge(share.reset_index(), on=keys, how="left"),
+            [*columns, "decided"],
+        )
+    return table[columns]
 
 
 def _check_free(target: Path, force: bool) -> None:

@@ -18,6 +18,7 @@ from ..errors import DPBanditsError
 from ..privacy.budgets import NOTIONS, Budget, read_budget
 from ..protocol import Card
 from ..session.options import of_today
+from ..simulation.deciding import Question
 from ..simulation.parallel import MOST_RUNS
 from ..validation import close_name, integer
 
@@ -98,6 +99,7 @@ class PolicyEntry(Entry):
 
 Horizon = Annotated[int, Field(ge=1, le=2**62)]
 Record = Annotated[int | list[int], pydantic.PlainValidator(_record)]
+Decided = Annotated[Question | None, pydantic.PlainValidator(Question.of)]
 
 
 class StudyForm(_Form):
@@ -112,6 +114,7 @@ class StudyForm(_Form):
     imports: list[str] = []
     record: Record = 200
     bounds: bool = False
+    decided: Decided = None
     environments: Annotated[list[WorldEntry], Field(min_length=1)]
     policies: Annotated[list[PolicyEntry], Field(min_length=1)]
     budgets: Budgets = Budgets.model_validate({})

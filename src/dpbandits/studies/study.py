@@ -5,6 +5,7 @@ title = "Two treatments"
 horizon = 10_000
 runs = 50
 bounds = true                   # draw what theory promises
+decided = 0.95                  # after how many people it is decided which arm is best
 imports = ["my_policies"]       # modules with ``@register``ed policies of your own
 
 [budgets]                       # every policy runs with those of its notion
@@ -45,6 +46,7 @@ from ..errors import ArgumentError, BudgetWarning, StudyError
 from ..policies import DecisionProblem, Policy, find
 from ..privacy import Budget
 from ..privacy.budgets import examples
+from ..simulation.deciding import Question
 from ..simulation.parallel import shared_name
 from .cautions import cautions
 from .schema import (
@@ -79,6 +81,7 @@ class Study:
         title, description: for people.
         seed, runs, first_run, horizon, record: as ``simulate`` takes them.
         bounds: whether the report draws proved bounds beside measured regret.
+        decided: the question that is asked at each recorded round; None for none.
         environments: the environments of the simulation; all have the same number of arms.
         log: a logged trial that the policies are replayed on; None without one.
         policies: one for every policy and budget that fit.
@@ -94,6 +97,7 @@ class Study:
     horizon: int
     record: int | list[int]
     bounds: bool
+    decided: Question | None
     environments: tuple[ArmsEnvironment | ContextEnvironment, ...]
     log: LoggedTrial | None
     policies: tuple[Policy, ...]
@@ -219,7 +223,7 @@ def parse(
         raise StudyError(source, list(map(places, problems)))
     config = {name: data.get(name, getattr(form, name)) for name in StudyForm.model_fields}
     config["budgets"] = data.get("budgets", {})
-    sizes = ("seed", "runs", "first_run", "horizon", "record", "bounds")
+    sizes = ("seed", "runs", "first_run", "horizon", "record", "bounds", "decided")
     return Study(
         **{name: getattr(form, name) for name in ("title", "description", *sizes)},
         environments=tuple(worlds.simulated),

@@ -16,7 +16,7 @@ from ...privacy import Budget, Guarantee, Ledger
 from ...session import Diagnostics
 from .. import views
 from ..declaration import Change, Declaration
-from ..experiment import Experiment
+from ..experiment import Experiment, Verdicts
 from ..problems import Problem
 from ..results import Traffic, written
 
@@ -43,6 +43,7 @@ class Facts:
     Attributes:
         summary: as ``views.summary``.
         serves: what requests for decisions get, in a sentence.
+        verdicts: whether it is decided which arm is best.
         breaks: what the intervals of estimates do not cover.
         changes: the words that the file declares otherwise.
         changes_arms: whether arms can be retired and added.
@@ -55,6 +56,7 @@ class Facts:
     ledger: Ledger
     spent: Budget | None
     holdout: Held | None
+    verdicts: Verdicts
     estimates: Estimates
     breaks: list[str]
     traffic: tuple[Traffic, ...]
@@ -76,6 +78,7 @@ class Facts:
             ledger=policy.ledger.copy(),
             spent=policy.spent,
             holdout=None if policy.holdout is None else Held.of(policy.holdout),
+            verdicts=one.verdicts,
             estimates=policy.estimates,
             breaks=views.breaks(one),
             traffic=tuple(one.traffic),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...html import Html, document, items, tag, text, void
+from ...inference import Verdict
 from ...policies.privacy_card import PrivacyCard, spent
 from ...privacy import Ledger
 from ..problems import Problem
@@ -64,7 +65,7 @@ def experiment(facts: Facts, token_of: Callable[[str], str], notice: str = "") -
         tag("div", _spending(facts), _traffic(facts), class_="pair"),
         _section("Guarantee", *_guarantee(facts)),
         _section("Estimates", *_estimates(facts)),
-        *([] if facts.holdout is None else [_section("Holdout", *_holdout(facts.holdout))]),
+        *_decided(facts),
         _operators_section(facts),
         _section("Actions", *_actions(facts, token_of)),
         _section("Audit trail", *_last_of_trail(facts)),
@@ -276,6 +277,27 @@ def _estimates(facts: Facts) -> Iterator[Html]:
     if facts.breaks:
         yield tag("p", "Intervals hold at all releases together. What they do not cover:")
         yield items(facts.breaks)
+
+
+def _decided(facts: Facts) -> Iterator[Html]:
+    bandit, held_out = facts.verdicts
+    if bandit is not None:
+        also = "It does not cover what the intervals above do not cover. Besides:"
+        own = [one for one in bandit.breaks if one not in facts.breaks]
+        yield _section("Is it decided?", *_verdict(bandit), tag("p", also), items(own))
+    if facts.holdout is None:
+        return
+    said = list(_holdout(facts.holdout))
+    if held_out is not None:
+        said += [*_verdict(held_out), tag("p", "What it does not cover:"), items(held_out.breaks)]
+    yield _section("Holdout", *said)
+
+
+def _verdict(found: Verdict) -> Iterator[Html]:
+    yield tag("p", tag("strong", f"{found.words}."))
+    heads, rows = found.intervals.table()
+    if rows:
+        yield _table(heads, rows, "Difference")
 
 
 def _holdout(held: Held) -> Iterator[Html]:
