@@ -11,7 +11,7 @@ from functools import lru_cache
 from ..errors import ArgumentError
 from ..privacy import ApproxDP, Budget
 from ..validation import choice, real
-from .certificates import DiscreteGaussian, Tails
+from .certificates import DiscreteGaussian, Tails, shifts
 from .protocols import LEVELS, Protocol
 
 _LARGEST = 40.0  # epsilon
@@ -22,7 +22,7 @@ class CertifiedProtocol(Protocol):
 
     def delta_at(self, epsilon: float, batches: int = 1, level: str = "shuffle") -> float:
         epsilon = real("epsilon", epsilon, 0.0)
-        return self._tails_at(level).delta(epsilon, self.shift, self.dimension, batches)
+        return self._delta(self._tails_at(level), epsilon, batches)
 
     def epsilon_at(self, delta: float, batches: int = 1, level: str = "shuffle") -> float:
         """A proved epsilon for a person in the given number of batches; infinite if none is known.
@@ -33,11 +33,15 @@ class CertifiedProtocol(Protocol):
         real("delta", delta, 0.0, 1.0, strict=True)
 
         def excess(epsilon: float) -> float:
-            return tails.delta(epsilon, self.shift, self.dimension, batches) - delta
+            return self._delta(tails, epsilon, batches) - delta
 
         if excess(most) > 0.0:
             return math.inf
         return 0.0 if excess(0.0) <= 0.0 else _crossing(excess, most)
+
+    def _delta(self, tails: Tails | DiscreteGaussian, epsilon: float, batches: int) -> float:
+        moved = shifts(self.distance, self.dimension, self.shift, batches)
+        return tails.delta(epsilon, moved, self.dimension, batches)
 
     def _tails_at(self, level: str) -> Tails | DiscreteGaussian:
         alone = choice("level", level, LEVELS) == "local"
@@ -73,8 +77,8 @@ def _least_certified(
         made = replace(protocol, noise=noise)
         return made.delta_at(budget.epsilon, batches, level) <= budget.delta
 
-    # Normal noise would need that much: where to begin to look.
-    std = protocol.shift * math.sqrt(batches) / budget.mu
+    # Normal noise would need that much without rounding: where to begin to look.
+    std = min(protocol.distance, protocol.shift) * math.sqrt(batches) / budget.mu
     alone = replace(protocol, batch=1, dropout=0) if level == "local" else protocol
     return _smallest(keeps, min(math.ceil(alone._noise_of_std(std)), 2**40))
 

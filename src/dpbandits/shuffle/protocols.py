@@ -16,6 +16,8 @@ all of them move by at most S + sqrt(D).  (Without the coupling x and x' are eac
 1, which costs 2 sqrt(D).)  In code U has 32 bits, and x is rounded to as many, which adds at most
 2^-32 to |x - x'|.  In return the ceiling of a multiple of 2^-32 adds at most 1 - 2^-32.  For any
 vector, integers stay in [-levels, levels].
+
+Hardly any U moves all coordinates that far.  ``certificates`` counts with the law of the shift.
 """
 
 from __future__ import annotations
@@ -110,7 +112,7 @@ class Protocol(ABC):
         >>> from dpbandits.shuffle import BitSum
         >>> budget = ApproxDP(1.0, 0.1)
         >>> BitSum.calibrated(budget, batch=20, dimension=20, bound=1.0, levels=9).noise
-        170
+        122
         """
         bare = cls(levels=levels or 1, noise=1, **shape)
         if levels is None:
@@ -125,10 +127,15 @@ class Protocol(ABC):
         return self.largest / self.levels
 
     @property
+    def distance(self) -> float:
+        """Of two vectors of one person, in steps of the grid, before they are rounded."""
+        return self.sensitivity / self.step * _UP
+
+    @property
     def shift(self) -> float:
-        """Sensitivity of the sum of integers to one person, in the L2 norm."""
+        """Sensitivity of the sum of integers to one person, in the L2 norm, for any rounding."""
         root = math.sqrt(self.dimension)
-        return min(self.sensitivity / self.step * _UP + root, 2.0 * self.levels * root)
+        return min(self.distance + root, 2.0 * self.levels * root)
 
     @property
     def noise_std(self) -> float:
