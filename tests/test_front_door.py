@@ -41,7 +41,7 @@ SETTINGS = [
     ({"budget": ZCDP, "features": 2, "link": "identity", "horizon": 500}, dpb.Linear, "RSLinearIMED"),
     ({"budget": ZCDP, "features": 2, "link": "probit", **BOTH}, dpb.HiddenGLM, "GLMThompsonJDP"),
     ({"budget": ZCDP, "features": 2, "link": "logistic", **BOTH, "trust": "local"}, dpb.HiddenGLMLocal, "LDPSGD"),
-    ({"budget": ZCDP, "experts": 4, "horizon": 500}, dpb.Experts, "EXP4"),
+    ({"budget": ZCDP, "experts": 4, "horizon": 500}, dpb.Experts, "Experts"),
     ({"budget": ZCDP, "experts": 4, "horizon": 500, "trust": "local"}, dpb.ExpertsLocal, "LocalEXP4"),
 ]  # fmt: skip
 

@@ -255,7 +255,7 @@ def test_levels_of_trust_stand_in_the_guarantee():
     words = str(server(protocol="reports").guarantee)
     assert "(shuffle privacy)" in words
     assert "joint DP" in words
-    assert "a person's messages alone are (1, 0.001)-DP (local DP)" in words
+    assert "a person's messages alone are (0.999, 0.001)-DP (local DP)" in words
     often = server(protocol="reports", max_rounds=10)
     alone = often.protocol.epsilon_at(1e-3, 10, "local")  # all her messages together
     said = re.search(
@@ -283,7 +283,7 @@ def test_a_budget_for_messages_by_themselves():
         assert made.delta_at(1.0, level="local") <= 1e-3 < less.delta_at(1.0, level="local")
         assert policy.guarantee.holds == BUDGET
         words = str(policy.guarantee)
-        assert "a person's messages alone are (1, 0.001)-DP (local DP)" in words
+        assert "a person's messages alone are (0.999, 0.001)-DP (local DP)" in words
         after = float(re.search(r"the shuffler, which are \(([^,]*), 0.001\)-DP", words)[1])
         proved = 1.0 if protocol == "reports" else made.epsilon_at(1e-3)
         assert proved <= after < 1.011 * proved  # rounded up, if at all

@@ -170,9 +170,6 @@ _PRIVATE = (
 )
 _LINKED = f"The policy fits a model with the given link. {_UNMEASURED}"
 _DISJOINT = f"Each arm has a model of its own. {_UNMEASURED}"
-_EXPERTS = (
-    f"The policy gives more weight to experts whose advice brought high rewards. {_UNMEASURED}"
-)
 _OWN = {"models": "disjoint"}
 _CLASHES = {  # words, and others that no policy here serves with them
     "experts": ("features", "person"),
@@ -277,8 +274,22 @@ DEFAULTS = (
     Default(
         "private contexts and a link", "local", "LDPSGD", _LINKED, contexts="private", more="link"
     ),
-    Default("expert advice", "central", "EXP4", _EXPERTS, more="experts"),
-    Default("expert advice", "local", "LocalEXP4", _EXPERTS, more="experts"),
+    Default(
+        "expert advice",
+        "central",
+        "Experts",
+        "With up to some dozens of experts its regret was a tenth to nine tenths of that of EXP4, and"
+        " at most 1.1 times that with hundreds (docs/experts).",
+        more="experts",
+    ),
+    Default(
+        "expert advice",
+        "local",
+        "LocalEXP4",
+        "The policy gives more weight to experts whose advice brought high rewards."
+        f" {_UNMEASURED}",
+        more="experts",
+    ),
 )
 
 
