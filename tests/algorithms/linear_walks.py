@@ -476,9 +476,7 @@ def rare_thompson(
     return np.array(arms)
 
 
-def rare_imed(
-    world: Problem, noise: Noise, growth: float = 0.4, ridge: float = 1.0
-) -> np.ndarray:
+def rare_imed(world: Problem, noise: Noise, growth: float = 0.4, ridge: float = 1.0) -> np.ndarray:
     """The least index, with the estimate of the last time that det V had grown by 1 + growth, and
     the variance of a mean of which the noise of a release is a part.
     """

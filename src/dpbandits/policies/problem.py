@@ -278,16 +278,15 @@ DEFAULTS = (
         "expert advice",
         "central",
         "Experts",
-        "With up to some dozens of experts its regret was a tenth to nine tenths of that of EXP4, and"
-        " at most 1.1 times that with hundreds (docs/experts).",
+        "With up to some dozens of experts its regret was a tenth to nine tenths of that of EXP4,"
+        " and at most 1.1 times that with hundreds (docs/experts).",
         more="experts",
     ),
     Default(
         "expert advice",
         "local",
         "LocalEXP4",
-        "The policy gives more weight to experts whose advice brought high rewards."
-        f" {_UNMEASURED}",
+        f"The policy gives more weight to experts whose advice brought high rewards. {_UNMEASURED}",
         more="experts",
     ),
 )

@@ -49,8 +49,8 @@ with |s|, so one batch has at most the delta of E gaussian_delta(epsilon, c sqrt
 delta of a pair of laws: Q', published, and a normal variable which is moved by c sqrt(Q').  This
 pair dominates every batch, hence k copies dominate k adaptive batches (Zhu, Dong & Wang 2022,
 Optimal Accounting of Differential Privacy via Characteristic Function, Theorem 10).  Given their k
-variables Q', the copies are moved by c sqrt(sum Q') <= c sqrt(k max Q'), and P(max Q' > q) <= min(1,
-k P(Q' > q)).
+variables Q', the copies are moved by c sqrt(sum Q') <= c sqrt(k max Q'), and P(max Q' > q) <=
+min(1, k P(Q' > q)).
 
 The proof uses no normal approximation.  F is exact, and c is raised by more than its rounding
 error.

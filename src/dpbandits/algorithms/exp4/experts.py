@@ -53,8 +53,8 @@ class Experts(AdvicePolicy, LearningPolicy):
             ``Adversarial`` as there.
         **options: see ``Options``.
 
-    When to choose: you have expert advice.  The default had the least measured regret of all with up
-    to some dozens of experts.  With more, use ``FrozenEXP4`` or ``EXP4``: the bound on their regret
+    When to choose: you have expert advice.  With up to some dozens of experts, the default had the
+    least measured regret.  With more, use ``FrozenEXP4`` or ``EXP4``: the bound on their regret
     grows with the logarithm of the number of experts, not with its square root.
 
     Example:

@@ -235,7 +235,9 @@ class Linear(LinearPolicy):
         rewards = max(self.dimension * (self._least_scatter / longest) ** 2, least)
         releases, secure = self._changes(rewards), self.grid > 0.0
         counter = counter_for(self._counting, releases, self.channel, secure=secure)
-        noise = Plan(counter, releases).noise_std(self.channel, self._max_sensitivity(hi - lo, bound))
+        noise = Plan(counter, releases).noise_std(
+            self.channel, self._max_sensitivity(hi - lo, bound)
+        )
         return max(0.5 * (rewards + noise * math.sqrt(self.dimension) / longest), least)
 
     @property

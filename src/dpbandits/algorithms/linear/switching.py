@@ -42,16 +42,17 @@ scatter by s.  The estimate there has the mean squared error
     (lambda^2 theta_i^2 + g s^2 + v^2) / (g + lambda)^2 ,
 
 the square of the shrinkage, and the variances of rewards and noise.  It is least in lambda at s^2 /
-theta_i^2 + v^2 / (g theta_i^2).  Means in the range of rewards, and features of length at most L,
-leave |theta| <= S = max(|lo|, |hi|) / L; let theta_i^2 be S^2 / d, the mean over directions.  For
-large g the ridge hardly matters, for g << lambda the estimate is near 0 with any.  So it is chosen
-for g = lambda:
+theta_i^2 + v^2 / (g theta_i^2), the variances over that of the parameter.  That of the prior is
+taken as S^2 / d, the mean over directions for |theta| = S = max(|lo|, |hi|) / L: the longest theta
+for which features of length L have means within the bounds of rewards.  For large g the ridge
+hardly matters, for g << lambda the estimate is near 0 with any.  So it is chosen for g = lambda:
 
-    lambda^2 = lambda d s^2 / S^2 + d v^2 / S^2 ,   which has   lambda <= d s^2 / S^2 + sqrt(d) v / S .
+    lambda^2 = (lambda s^2 + v^2) d / S^2 ,   hence   lambda <= d s^2 / S^2 + sqrt(d) v / S ,
 
-The rule is half the right side.  It had most of the gain; with the whole of it, more runs lost the
-best arm (``benchmarks/ridges.py``).  v depends on the number of releases, and so on lambda: it is
-taken at lambda = d s^2 / S^2.  All these numbers are public, and do not depend on data.
+and lambda is at least half of that.  The rule is this half: it had most of the gain, and with the
+whole more runs lost the best arm (``benchmarks/ridges.py``).  v depends on the number of releases,
+and so on lambda: it is taken at lambda = d s^2 / S^2.  All these numbers are known in advance, so
+the ridge says nothing about data.
 
 **Sampling.**  The draw uses the estimate of the last change, with its V.  Regret is 5 to 27 % below
 that of a release after every answer.  It is similar for C = 0.1, 0.4 and 1 (20 arms, 5 features,
