@@ -20,6 +20,7 @@ from ..privacy.budgets import Budget
 from ..session.options import arm_names
 from ..tables import features as feature_matrix
 from ..validation import choice, integer, shown
+from .parts import Part
 from .presets import Preset
 from .registry import find
 
@@ -99,7 +100,8 @@ class Default:
         preset = self.policy_class
         cls = getattr(preset, "policy_class", preset)
         taken = inspect.signature(preset).parameters
-        own = inspect.signature(cls).parameters.keys() - taken.keys()
+        named = {name for name in taken if not isinstance(options.get(name), Part)}
+        own = inspect.signature(cls).parameters.keys() - named
         parts = {name: one for name, one in options.items() if name in own}
         said = {name: one for name, one in given.items() if name in taken}
         said |= {name: one for name, one in options.items() if name not in own}
@@ -277,9 +279,10 @@ DEFAULTS = (
     Default(
         "expert advice",
         "central",
-        "Experts",
+        "ExpertConversion",
         "With up to some dozens of experts its regret was a tenth to nine tenths of that of EXP4,"
         " and at most 1.1 times that with hundreds (docs/experts).",
+        {"learner": "htinf"},
         more="experts",
     ),
     Default(
