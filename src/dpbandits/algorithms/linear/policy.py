@@ -238,7 +238,8 @@ class Linear(LinearPolicy):
         noise = Plan(counter, releases).noise_std(
             self.channel, self._max_sensitivity(hi - lo, bound)
         )
-        return max(0.5 * (rewards + noise * math.sqrt(self.dimension) / longest), least)
+        shrunk = max(0.5, 1.0 - 1.0 / self.dimension) * math.sqrt(self.dimension)
+        return max(0.5 * rewards + shrunk * noise / longest, least)
 
     @property
     def _releases(self) -> int | None:
