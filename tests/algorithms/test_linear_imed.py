@@ -120,7 +120,7 @@ def test_rarely_released_imed_walks_with_dense_noise(rho, ridge):
         3, 2, budget=budget, horizon=300, counter="toeplitz", ridge=ridge, seed=7
     )
     if ridge is None:  # rewards in [0, 1] scatter by 1/2, and |theta| <= 1
-        ridge = 2 / 8 + noise(2 / 4).std * 2**-0.5
+        ridge = max(1.0, 2 / 8 + noise(1.0).std * 2**-0.5)
     expected = rare_imed(world, noise(ridge), ridge=ridge)
     assert arms_played(policy, world) == expected.tolist()
     assert len(set(expected)) > 1
@@ -409,7 +409,8 @@ def error(ridge, noise, informed, theta, scatter):
 def test_the_ridge_follows_noise_dimension_and_rewards(d, budget):
     policy = rare(d, budget=budget)
     noise = rare(d, budget=budget, ridge=float(d))._noise_std
-    assert policy.params.ridge == pytest.approx(d / 2 + noise * {1: 0.5, 2: 0.5**0.5, 5: 0.8 * 5**0.5, 20: 0.95 * 20**0.5}[d])
+    rule = d / 2 + noise * {1: 0.5, 2: 0.5**0.5, 5: 0.8 * 5**0.5, 20: 0.95 * 20**0.5}[d]
+    assert policy.params.ridge == pytest.approx(max(1.0, rule))
     # Where a direction is known as well as it is shrunk, the ridge of least error is between these.
     least, whole = d / 2 + noise * d**0.5, d + noise * d**0.5
     candidates = np.geomspace(1e-2, 1e2, 2001) * whole
@@ -426,7 +427,8 @@ def test_the_ridge_scales_with_rewards_and_features():
     assert rare(5, reward_range=(0, 100)).params.ridge == pytest.approx(plain)
     both = rare(5, reward_range=(0, 100), context_bound=7.0)
     assert both.params.ridge == pytest.approx(49.0 * plain)
-    assert rare(5, budget=None, subgaussian=0.0).params.ridge > 0.0
+    exact = {"budget": None, "subgaussian": 0.0, "context_bound": 7.0}
+    assert rare(5, **exact).params.ridge == 49.0  # and never less
 
 
 def test_a_ridge_that_is_given_stays_and_others_have_one(tmp_path):

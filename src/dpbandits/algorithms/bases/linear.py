@@ -35,7 +35,7 @@ MODEL: dict[str, Any] = {"ridge": 1.0, "subgaussian": None, "context_bound": 1.0
 RADIUS: dict[str, Any] = {"parameter_bound": 1.0, "failure_probability": 0.001, "radius_scale": 1.0}
 _ULP = 2.0**-52
 # Relative to squared features: a smaller ridge is lost in rounding when these are added.
-LEAST_RIDGE = 1e-13
+_LEAST_RIDGE = 1e-13
 RIDGE = Real(0.0, 1e12, strict=True, as_given=True)
 
 
@@ -190,7 +190,7 @@ class LinearPolicy(ContextualPolicy):
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
         own = {name: options.pop(name, default) for name, default in self._options.items()}
         super().__init__({**config, **own}, budget=budget, **options)
-        least = LEAST_RIDGE * self.context_bound**2
+        least = _LEAST_RIDGE * self.context_bound**2
         if "ridge" in own and self._ridge < least:
             raise ArgumentError(
                 f"ridge must be at least {least:g} for features of length {self.context_bound:g},"

@@ -19,7 +19,7 @@ from ...privacy.budgets import Budget, PureDP
 from ...validation import choice
 from ..bases.counter_choice import Plan, counter_for, running_sum
 from ..bases.errata import ADAC_OFUL, LINPRIV
-from ..bases.linear import LEAST_RIDGE, MODEL, RIDGE, LinearPolicy, ModelOptions
+from ..bases.linear import MODEL, RIDGE, LinearPolicy, ModelOptions
 from ..exploration import EXPLORATIONS, Divergence, Optimism, Sampling, resolved
 from . import every_answer, switching
 from .every_answer import LinearParams
@@ -230,10 +230,9 @@ class Linear(LinearPolicy):
     def _ridge_of_noise(self) -> float:
         """The ridge by the prior variance of the parameter, see ``switching``."""
         (lo, hi), bound = self.reward_range, self.context_bound
-        longest = max(abs(lo), abs(hi)) / bound  # S
-        least = LEAST_RIDGE * bound**2
-        rewards = max(self.dimension * (self._least_scatter / longest) ** 2, least)
-        releases, secure = self._changes(rewards), self.grid > 0.0
+        longest, least = max(abs(lo), abs(hi)) / bound, bound**2  # S, L^2
+        rewards = self.dimension * (self._scatter / longest) ** 2
+        releases, secure = self._changes(max(rewards, least)), self.grid > 0.0
         counter = counter_for(self._counting, releases, self.channel, secure=secure)
         noise = Plan(counter, releases).noise_std(
             self.channel, self._max_sensitivity(hi - lo, bound)
