@@ -6,7 +6,7 @@ A search that errs in at most a share d has a mean of at least T* kl(d, 1 - d) r
 
 b the best arm and c another.  D is kl without privacy (Garivier & Kaufmann 2016), and d_epsilon of
 ``theory.lower`` under epsilon-DP (Jourdan & Azize 2025).  For zCDP it is the bound without privacy,
-and for local trust that of central trust.
+and for shuffle and local trust that of central trust.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import cache
 from scipy.optimize import brentq, minimize_scalar
 
 import dpbandits as dpb
-from dpbandits.algorithms import LDPTopTwo
+from dpbandits.algorithms import LDPTopTwo, MergedTopTwoSDP
 from dpbandits.privacy import Budget
 from dpbandits.theory.lower import bernoulli_kl, private_divergence
 
@@ -48,6 +48,9 @@ def rows(size: float) -> Iterator[Row]:
         for budget, target in BUDGETS.items():
             search = dpb.BestArm(len(means), failure_probability=FAILURE, budget=budget)
             yield _search(name, search, means, target, runs)
+            if isinstance(budget, dpb.PureDP):
+                shuffled = MergedTopTwoSDP(len(means), failure_probability=FAILURE, budget=budget)
+                yield _search(f"{name}, shuffle trust", shuffled, means, target, runs)
     for epsilon in LOCAL:
         budget = dpb.PureDP(epsilon)
         search = LDPTopTwo(5, failure_probability=FAILURE, budget=budget)

@@ -52,7 +52,7 @@ PIECES = (
         "Default DEFAULTS default_for DecisionProblem",
     ),
     ("Classes", "A few arms", "", ALGORITHMS, "Arms ArmsShuffled ArmsLocal"),
-    ("Classes", "The best arm", "", ALGORITHMS, "BestArm LDPTopTwo"),
+    ("Classes", "The best arm", "", ALGORITHMS, "BestArm BestArmShuffled LDPTopTwo"),
     ("Classes", "Rewards that follow no law", "", ALGORITHMS, "Adversarial"),
     ("Classes", "Expert advice", "", ALGORITHMS, "Experts ExpertsLocal"),
     ("Classes", "Public features", "", ALGORITHMS, "Linear FixedLinear GLM"),
@@ -81,7 +81,7 @@ PIECES = (
         "Divergence Optimism Sampling",
     ),
     ("Parts", "Updates", "`updates` of `Linear`.", PARTS, "Switching EveryAnswer"),
-    ("Parts", "Searches", "`rule` of `BestArm`.", PARTS, "TopTwo Halving"),
+    ("Parts", "Searches", "`rule` of `BestArm` and its kin.", PARTS, "TopTwo Halving"),
     (
         "Parts",
         "Learners",

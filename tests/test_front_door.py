@@ -30,6 +30,9 @@ SETTINGS = [
     ({"budget": PURE, "trust": "local"}, dpb.ArmsLocal, "LDPIMED"),
     ({"budget": ZCDP, "goal": "best arm"}, dpb.BestArm, "MergedTopTwo"),
     ({"budget": ZCDP, "goal": "best arm", "horizon": 500}, dpb.BestArm, "SequentialHalving"),
+    ({"budget": PURE, "goal": "best arm", "trust": "shuffle"}, dpb.BestArmShuffled, "MergedTopTwoSDP"),
+    ({"budget": PURE, "goal": "best arm", "trust": "shuffle", "horizon": 500}, dpb.BestArmShuffled, "SequentialHalvingSDP"),
+    ({"budget": ZCDP, "goal": "best arm", "trust": "local"}, dpb.algorithms.LDPTopTwo, "LDPTopTwo"),
     ({"budget": ZCDP, "features": FEATURES}, dpb.FixedLinear, "MergedLinearIMED"),
     ({"budget": ZCDP, "features": 2, "horizon": 500}, dpb.Linear, "RSLinearIMED"),
     ({"budget": ZCDP, "person": 2, "horizon": 500}, dpb.Linear, "LinearIMED"),
@@ -60,7 +63,7 @@ def test_a_setting_gets_its_default(words: dict[str, Any], cls: type, name: str,
     assert (type(policy), policy.preset, policy.arm_names) == (cls, name, ("a", "b", "c"))
     user = {"user": "ann"} if "max_rounds" in words else {}
     assert policy.pull(*shown(policy, words), **user).name in ("a", "b", "c")
-    names = {one: getattr(dpb, one) for one in dpb.__all__}
+    names = {one: getattr(dpb, one) for one in dpb.__all__} | {cls.__name__: cls}
     assert repr(eval(repr(policy), {**names, **vars(dpb.parts)})) == repr(policy)
     again = load(policy.save(str(tmp_path / "one.dpb")), simulation=True)
     assert (type(again), again.config) == (cls, policy.config)
@@ -175,7 +178,7 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"arms": 3, "budget": ZCDP, "alpha": 3.0, "index": "KLUCB"},
         ArgumentError,
-        r"^index must not be given with alpha, .*: set it within index instead, got 'KLUCB'$",
+        r"^index must not be given with alpha, .*: give it to yours instead, got 'KLUCB'$",
     ),
     (
         {"arms": 3, "budget": ZCDP, "drift": 500, "memory": "Forget"},
@@ -186,7 +189,7 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"arms": 3, "budget": ZCDP, "trust": "shuffle"},
         ArgumentError,
-        r"^budget must be like PureDP",
+        r"^budget must be of the kind PureDP",
     ),
     ({"arms": 3, "budget": ZCDP, "features": 2}, ArgumentError, r"^horizon must be given"),
     ({"arms": 3, "budget": ZCDP, "trust": "nobody"}, ArgumentError, r"^trust must be one of"),
@@ -223,6 +226,8 @@ reveal_type(bandit(3, PureDP(1.0)))
 reveal_type(bandit(3, ZCDP(1.0), goal="best arm").recommendation)
 bandit(3, PureDP(1.0), trust="shuffle").device().report(1.0)
 bandit(3, PureDP(1.0), trust="shuffle").receive(None)
+bandit(3, PureDP(1.0), trust="shuffle", goal="best arm").receive(None)
+bandit(3, PureDP(1.0), trust="local", goal="best arm").randomiser()
 bandit(3, PureDP(1.0), trust="local").randomiser()
 both = bandit(3, ApproxDP(1.0, 1e-6), features=2, protects="contexts and rewards", trust="shuffle", horizon=9)
 both.device(), both.receive
@@ -241,7 +246,7 @@ def test_mypy_sees_what_a_setting_has(tmp_path: Path):
     # Whoever runs a policy under central trust has no devices.
     assert len(errors) == 1, done.stdout + done.stderr
     assert 'has no attribute "device"' in errors[0]
-    assert "typed.py:13:" in errors[0]
+    assert "typed.py:15:" in errors[0]
     assert "dpbandits.policies.policy.Policy" in done.stdout
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         ArmsLocal,
         ArmsShuffled,
         BestArm,
+        BestArmShuffled,
         Experts,
         ExpertsLocal,
         FixedLinear,
@@ -64,6 +65,7 @@ __all__ = [
     "ArmsLocal",
     "ArmsShuffled",
     "BestArm",
+    "BestArmShuffled",
     "BudgetExhausted",
     "BudgetWarning",
     "ClaimError",
@@ -111,9 +113,9 @@ __all__ = [
 _HOMES = {
     name: home
     for home, names in {
-        "algorithms": "GLM Adversarial Arms ArmsLocal ArmsShuffled BestArm Experts ExpertsLocal"
-        " FixedLinear HiddenGLM HiddenGLMLocal HiddenLinear HiddenLinearLocal HiddenLinearShuffled"
-        " Linear",
+        "algorithms": "GLM Adversarial Arms ArmsLocal ArmsShuffled BestArm BestArmShuffled Experts"
+        " ExpertsLocal FixedLinear HiddenGLM HiddenGLMLocal HiddenLinear HiddenLinearLocal"
+        " HiddenLinearShuffled Linear",
         "auditing": "audit",
         "conclusions": "conclude",
         "door": "bandit",

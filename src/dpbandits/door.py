@@ -25,11 +25,20 @@ _Budget = Budget | Mapping[str, object] | None  # or its form in a file
 _Shuffle = Literal["shuffle"]
 _Local = Literal["local"]
 _Both = Literal["contexts and rewards"]
+_Search = Literal["best arm"]
 
 
 @overload
 def bandit(
-    arms: _Arms = ..., budget: _Budget = ..., *, goal: Literal["best arm"], **words: Any
+    arms: _Arms = ..., budget: _Budget = ..., *, trust: _Shuffle, goal: _Search, **words: Any
+) -> algorithms.BestArmShuffled: ...
+@overload
+def bandit(
+    arms: _Arms = ..., budget: _Budget = ..., *, trust: _Local, goal: _Search, **words: Any
+) -> algorithms.LDPTopTwo: ...
+@overload
+def bandit(
+    arms: _Arms = ..., budget: _Budget = ..., *, goal: _Search, **words: Any
 ) -> algorithms.BestArm: ...
 @overload
 def bandit(
@@ -101,9 +110,9 @@ def bandit(
 
     Returns:
         An instance of the default class of the setting, ``Arms``, ``ArmsLocal``, ``ArmsShuffled``,
-        ``BestArm``, ``Adversarial``, ``Experts``, ``Linear``, ``FixedLinear``, ``GLM`` or one of
-        those that hide contexts.  Its ``repr`` is a call that makes it again.  Its card lists the
-        choices, and ``Setting(...).default`` gives the reasons.
+        ``BestArm``, ``BestArmShuffled``, ``LDPTopTwo``, ``Adversarial``, ``Experts``, ``Linear``,
+        ``FixedLinear``, ``GLM`` or one of those that hide contexts.  Its ``repr`` is a call that
+        makes it again.  Its card lists the choices, and ``Setting(...).default`` gives the reasons.
 
     Raises:
         ArgumentError: an argument is missing, out of range, or does not go with another.
@@ -193,7 +202,7 @@ def _check_fit(
     where = f"for {problem.title} under {problem.trust} trust"
     if budget is not None and not cls.card.takes(budget):
         able = " or ".join(repr(one) for one in cls.example_budgets())
-        raise ArgumentError(f"budget must be like {able} {where}, got {budget!r}", "budget")
+        raise ArgumentError(f"budget must be of the kind {able} {where}, got {budget!r}", "budget")
     taken = inspect.signature(cls).parameters
     horizon = taken.get("horizon")
     # With noise in a tree of releases, which is planned ahead.

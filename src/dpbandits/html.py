@@ -143,6 +143,11 @@ class Section(NamedTuple):
     rows: Sequence[Sequence[str]] = ()
     figure: Html = Html("")
 
+    def to_dict(self) -> dict[str, object]:
+        """As data, without the figure."""
+        table = {"heads": list(self.heads), "rows": [list(row) for row in self.rows]}
+        return {"title": self.title, "points": list(self.points), **table}
+
     def html(self) -> Html:
         """On a page of its own."""
         found = [tag("h2", self.title), *([items(self.points)] if self.points else [])]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -108,6 +108,30 @@ class Inspection:
                 " more than is said here."
             )
         return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """The facts as data.
+
+        Returns:
+            policy, guarantee, spent, releases, rounds, superseded, and arms: a dictionary for each,
+            with None for unknown numbers.
+        """
+        estimates, columns = self.estimates, ("means", "low", "high")
+        found = {name: getattr(estimates, name) for name in columns}
+        given = {name: column.tolist() for name, column in found.items() if column is not None}
+        arms = [dict(zip(given, row, strict=True)) for row in zip(*given.values(), strict=True)]
+        return {
+            "policy": self.policy,
+            "guarantee": self.guarantee.to_dict(),
+            "spent": self.spent and self.spent.to_dict(),
+            "releases": self.ledger.releases,
+            "rounds": self.rounds,
+            "superseded": self.superseded,
+            "arms": [
+                {"arm": i, "name": estimates.names[i] if estimates.names else None, **one}
+                for i, one in enumerate(arms)
+            ],
+        }
 
     def __repr__(self) -> str:
         return f"<Inspection of {self.policy}: spent {spent(self.guarantee, self.spent)}>"
@@ -244,12 +268,14 @@ def _released(frame: Frame) -> tuple[np.ndarray, ...]:
     known = read("known", WHOLE_NUMBERS) if "known" in (column_names(frame) or ()) else order
     if not (len(arm) and (rounds >= 1).all()):
         raise ArgumentError(
-            "of must have a row or more, each of a round or more. Policies that learn each answer"
-            " at once list no sums: pass such a policy itself",
+            "of must have at least one row, and each row at least one round. Policies that learn"
+            " each answer at once list no sums in tables: pass the policy itself instead",
             "of",
         )
     if not (known <= order).all():
-        raise ArgumentError("of must have at most the number of rows before as known", "of")
+        raise ArgumentError(
+            "of (column 'known') must hold at most the number of rows above, in each row", "of"
+        )
     return arm, rounds, total, known
 
 

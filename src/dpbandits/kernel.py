@@ -497,10 +497,11 @@ def _refusal(folder: Path, fault: Fault) -> str:
     if folder in fault.place.parents:
         remedy = "empty the cache folder, or "
     elif fault.closable:
-        remedy = f"say `chmod go-w {shlex.quote(str(fault.place))}`, or "
+        remedy = f"run `chmod go-w {shlex.quote(str(fault.place))}`, or "
     return (
-        f"the cache folder {folder} is not used, because {fault.place} {fault.reason}, and cached"
-        f" code is run: {remedy}set DPBANDITS_CACHE_DIR to a folder of your own"
+        f"the cache folder {folder} is not used, because {fault.place} {fault.reason}, and you"
+        f" would run code that others may have put there. To use a cache, {remedy}set"
+        " DPBANDITS_CACHE_DIR to a folder of your own"
     )
 
 

@@ -208,11 +208,11 @@ def test_no_point_makes_a_report_tell_more(make, point):
 
 @pytest.mark.parametrize("make", [sgd, gloc])
 def test_a_device_takes_no_other_policys_chooser(make):
-    with pytest.raises(ArgumentError, match=r"^chooser must be of the policy"):
+    with pytest.raises(ArgumentError, match=r"^chooser must come from the policy"):
         make().device().use(make(link="probit").chooser())
     data = json.loads(make().chooser().to_json())
     data["arguments"]["context_bound"] = 2.0
-    with pytest.raises(ArgumentError, match=r"^chooser must be of the policy"):
+    with pytest.raises(ArgumentError, match=r"^chooser must come from the policy"):
         make().device().use(json.dumps(data))
 
 

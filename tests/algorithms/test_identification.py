@@ -14,7 +14,13 @@ from scipy.stats import binomtest
 
 import dpbandits as dpb
 from dpbandits import ZCDP, ArgumentError, Policy, PureDP, replay, simulate
-from dpbandits.algorithms import LDPTopTwo, MergedTopTwo, SequentialHalving
+from dpbandits.algorithms import (
+    LDPTopTwo,
+    MergedTopTwo,
+    MergedTopTwoSDP,
+    SequentialHalving,
+    SequentialHalvingSDP,
+)
 from dpbandits.algorithms.search.evidence import tilt_table
 from dpbandits.environments import Bernoulli, LoggedTrial
 from dpbandits.inference import Noise
@@ -32,7 +38,8 @@ ONE = PureDP(1.0)
 
 
 def search(cls: type[Policy], n_arms: int = 3, budget=ONE, **options) -> Policy:
-    given = {"horizon": 600} if cls is SequentialHalving else {"failure_probability": FAILURE}
+    halves = cls in (SequentialHalving, SequentialHalvingSDP)
+    given = {"horizon": 600} if halves else {"failure_probability": FAILURE}
     return cls(n_arms, budget=budget, **given, **options)
 
 
@@ -64,6 +71,7 @@ def careless(cls: type[Policy], budget: Budget | None) -> type[Policy]:
     """The same search, which stops far too soon."""
     changed = {
         MergedTopTwo: {"threshold": 0.0},
+        MergedTopTwoSDP: {"threshold": 0.0},
         AdaPTT: {"level": -5.0},
         DPSEBAI: {"failure_probability": 14.0 if budget is None else 7.9},
     }[cls]
@@ -77,6 +85,7 @@ def careless(cls: type[Policy], budget: Budget | None) -> type[Policy]:
 
 BUDGETS = {
     MergedTopTwo: [PureDP(1.0), PureDP(0.1), ZCDP(0.5), None],
+    MergedTopTwoSDP: [PureDP(1.0)],
     AdaPTT: [PureDP(1.0), None],
     DPSEBAI: [PureDP(1.0), None],
 }
@@ -347,7 +356,7 @@ def play(policy: Policy, answers: np.ndarray, rounds: int) -> list[int]:
     return arms
 
 
-ALL = [*CONFIDENT, SequentialHalving]
+ALL = [*CONFIDENT, SequentialHalving, MergedTopTwoSDP, SequentialHalvingSDP]
 
 
 @pytest.mark.parametrize("cls", ALL)
@@ -436,7 +445,7 @@ def test_batches_whose_rewards_were_lost_count_no_more(cls, within: int | None):
 # What is refused --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cls", [MergedTopTwo, LDPTopTwo])
+@pytest.mark.parametrize("cls", [MergedTopTwo, MergedTopTwoSDP, LDPTopTwo])
 def test_rewards_outside_of_the_range_are_refused(cls):
     with pytest.raises(ArgumentError, match="clip must be True with failure_probability"):
         search(cls, budget=None, clip=False)
@@ -512,6 +521,7 @@ def test_a_study_may_end_with_its_last_person():
         (AdaPTT, {"failure_probability": 0.1}),
         (DPSEBAI, {"failure_probability": 0.1}),
         (dpb.algorithms.SequentialHalving, {"horizon": 100}),
+        (MergedTopTwoSDP, {"failure_probability": 0.1}),
     ],
 )
 def test_of_one_arm_nothing_is_left_to_find_out(cls, options):

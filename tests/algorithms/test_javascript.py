@@ -566,7 +566,7 @@ def test_it_uses_choosers_of_its_own_policy_alone(js):
     pair(js, made)
     data = json.loads(made.chooser().to_json())
     other = json.loads(server(2, 2, context_bound=10.0).chooser().to_json())
-    with pytest.raises(JSEvalException, match="chooser must be of the policy"):
+    with pytest.raises(JSEvalException, match="chooser must come from the policy"):
         js.call("use", json.dumps(other))
     for part in ({"public.estimate": [0.0] * 3}, {"public.inverse": [[[1.0]]]}):
         with pytest.raises(JSEvalException, match="dimension"):

@@ -140,7 +140,7 @@ def test_a_page_that_dies_leaves_bytes_that_alone_are_sent(js, kind, fates, _):
     assert before["left"] == 1
     assert [post["body"] for post in posts] == [before["outbox"]] * (len(fates) + 1)
     assert all(refused)
-    assert refused[-1] == "a report waits: send() it first"
+    assert refused[-1] == "an earlier report waits: call send() first"
     assert left == [1, 1]
     assert stored == {"left": 1, "outbox": None}
 
@@ -261,7 +261,7 @@ def test_rounds_of_another_policy_or_with_other_noise_are_refused(js):
         config(),
     )
     assert refused[:4] == ["the round must have the protocol of the device"] * 4
-    assert refused[4:] == ["chooser must be of the policy that made the device"] * 2
+    assert refused[4:] == ["chooser must come from the policy that made the device"] * 2
     assert posts == 0
 
 
@@ -304,7 +304,8 @@ def test_bits_are_refused(js):
 
 def test_messages_go_to_a_shuffler_alone(js):
     more = "{ more: { shuffler: undefined } }"
-    assert js(f"return told(world(given, {more}).connect);", config()) == "shuffler must be given"
+    refused = js(f"return told(world(given, {more}).connect);", config())
+    assert refused == "shuffler must be given: the address of the shuffler"
 
 
 @pytest.mark.parametrize(
@@ -442,7 +443,7 @@ def test_the_server_is_asked_and_gets_the_reward_with_noise(js):
     assert abs(body["reward"] - 1.0) < 1e-3
     assert (arm, arrived, left) == (2, True, 0)
     assert refused == [
-        "choose() first: the server decides",
+        "call choose() first: the server decides",
         "the report has not arrived: status 503",
     ]
     assert json.loads(kept[0]) == {"left": 0, "outbox": None}
@@ -483,4 +484,7 @@ def test_without_an_arm_there_is_no_report(js, reply):
         return [await told(() => device.choose()), await told(() => device.report(1))];""",
         {"config": decided(), "reply": reply},
     )
-    assert said == [f"there is no arm: status {reply[0]}", "choose() first: the server decides"]
+    assert said == [
+        f"the server sent no arm: status {reply[0]}",
+        "call choose() first: the server decides",
+    ]

@@ -68,9 +68,9 @@ def test_a_device_enforces_its_own_bound_whatever_chooser_it_is_sent():
     device = tireless(one.device())
     data = json.loads(one.chooser().to_json())
     data["arguments"]["context_bound"] = 1e6
-    with pytest.raises(ArgumentError, match=r"^chooser must be of the policy"):
+    with pytest.raises(ArgumentError, match=r"^chooser must come from the policy"):
         device.use(json.dumps(data))
-    with pytest.raises(ArgumentError, match=r"^chooser must be of the policy"):
+    with pytest.raises(ArgumentError, match=r"^chooser must come from the policy"):
         device.use(server(budget=ZCDP(5.0)).chooser())
     # Even if that were not noticed: what is reported is as long as the device's own noise expects.
     device.chooser = dpb.policies.Chooser.from_json(json.dumps(data))

@@ -199,9 +199,9 @@ def test_guarantees_say_what_parties_must_not_do(kind):
     told = dpb.bandit(3, budget=budget, **options).guarantee.assumptions
     for words in (
         "messages of noise alone",
-        "the shuffler knows this noise, so against the shuffler such messages count as dropout",
+        "the shuffler knows this noise, so against the shuffler such messages count like people",
         "never share what they see",
-        "holds no tickets",
+        "holds none of the tickets",
         "from a source that people trust",
         "no older copy",
         "the time of sending does not depend",
@@ -214,7 +214,7 @@ def test_guarantees_say_who_is_trusted():
     ours = server(dropout=0.25).guarantee
     assert (ours.trust_model, ours.view, ours.holds) == ("shuffle", "shuffle", dpb.PureDP(1.0))
     assert any("all but 25 % of the people of a batch" in one for one in ours.assumptions)
-    assert any("before the shuffler a reward has no protection" in one for one in ours.assumptions)
+    assert any("a reward has no protection of its own" in one for one in ours.assumptions)
     trusting = server(messages=False).guarantee
     assert (trusting.trust_model, trusting.view) == ("central", "interactive")
     assert any("messages=True" in one for one in trusting.caveats)

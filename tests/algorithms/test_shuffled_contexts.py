@@ -116,7 +116,7 @@ def test_messages_of_another_chooser_are_refused():
     policy = server()
     mixed = batch_of(policy)
     assert policy.receive(mixed)
-    with pytest.raises(ArgumentError, match="messages must be of version 1"):
+    with pytest.raises(ArgumentError, match="messages must have version 1"):
         policy.receive(mixed)
     assert policy.ledger.releases == 1
     assert policy.receive(None) is False

@@ -44,7 +44,7 @@ def test_bugs_are_refuted_and_nothing_is_found_where_there_is_nothing():
     assert found.verdict == "not refuted"
     outcomes = found.controls.set_index("planted")["outcome"]
     assert (outcomes == "as expected").sum() == 1 + len(PLANTED)
-    assert "there an added record moves a sum as far" in outcomes["add-remove"]
+    assert "an added record moves a sum as far" in outcomes["add-remove"]
     assert "planted: half the noise" in str(found)
 
 
@@ -227,7 +227,7 @@ def test_an_audit_shows_itself():
     assert found.sentence in str(found)
     page = found._repr_html_()
     assert "likelihood ratio" in page
-    assert "no proof of privacy" in page
+    assert "does not prove privacy" in page
     figure = found.plot()
     assert {text.get_text() for text in figure.axes[0].get_yticklabels()} >= {"decisions"}
     assert found.ratio == found.measured / found.claimed

@@ -159,6 +159,27 @@ def test_the_list_fits_a_terminal() -> None:
     assert "Auer, Cesa-Bianchi & Fischer (2002)" in call("list").stdout
 
 
+@pytest.mark.parametrize("arguments", [["--help"], ["plan", "-h"], ["pln"], ["--version"]])
+def test_help_and_typos_compute_nothing(arguments: list[str]) -> None:
+    """They import no library of numbers, which takes most of a second."""
+    program = (
+        "import sys; from dpbandits.cli import app\n"
+        f"try: app({arguments})\n"
+        "finally: print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(), capture_output=True, text=True
+    )
+    assert done.returncode == (2 if arguments == ["pln"] else 0)
+    assert not set(done.stderr.split()) & {"numpy", "numba", "scipy", "pandas", "pyarrow"}
+
+
+def test_a_pipe_gets_no_spaces_at_the_ends_of_lines() -> None:
+    lines = call("list").stdout.splitlines()
+    assert len(lines) > 20
+    assert [line for line in lines if line.endswith(" ")] == []
+
+
 def test_list_brings_in_nothing_slow() -> None:
     """What takes ``list`` under a second is what it does not import; a clock would depend on the
     machine's other work.
@@ -284,7 +305,7 @@ def test_card_shows_and_writes_what_explain_says(tmp_path: Path) -> None:
     page = tmp_path / "card.html"
     told = call("card", "AdaCUCB", "--budget", "zcdp=0.1", "--html", page)
     assert told.exit_code == 0
-    assert "limit for each record: 0.1-zCDP" in " ".join(told.stdout.split())
+    assert "limit for each record is 0.1-zCDP" in " ".join(told.stdout.split())
     assert "not audited" in told.stdout
     promise = call("explain", "AdaCUCB", "--budget", "zcdp=0.1").stdout.partition("0.1-zCDP: ")[2]
     for text in (told.stdout, html.unescape(page.read_text())):

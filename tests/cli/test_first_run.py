@@ -9,7 +9,7 @@ import pytest
 from numba.core import event
 
 from dpbandits import ZCDP
-from dpbandits.cli.first_run import _compile_backwards, compiling_ahead
+from dpbandits.cli.compiling import _compile_backwards, compiling_ahead
 from dpbandits.environments import Bernoulli
 from dpbandits.papers.concentrated import AdaCUCB
 from dpbandits.studies.cells import Cell

@@ -44,6 +44,7 @@ def run(*options):
         (["--budget", "pure=1", "--drift", "any"], "Adversarial(", "HTINF"),
         (["--budget", "zcdp=1", "--drift", "500"], "Discount(rounds_per_change=500", "DiscountedIMED"),
         (["--budget", "zcdp=1", "--goal", "best arm"], "failure_probability=0.05", "MergedTopTwo"),
+        (["--budget", "pure=1", "--goal", "best arm", "--trust", "shuffle"], "TopTwo()", "MergedTopTwoSDP"),
         (["--features", "3"], "updates=Switching(", "RSLinearIMED"),
         (["--person", "3"], "updates=EveryAnswer(", "LinearIMED"),
         (["--features", "3", "--link", "probit", "--budget", "zcdp=1"], "link='probit'", "GLMThompson"),
@@ -134,7 +135,7 @@ def test_experts_are_ranked_and_it_is_said_when_no_bound_says_anything():
     )
     short = run(*options, "--horizon", "100")
     assert short.exit_code == 0
-    assert "No bound is below the horizon" in short.stdout
+    assert "All bounds are at least the horizon" in short.stdout
     assert "FrozenEXP4" not in short.stdout
     wrong = run("--arms", "3", "--trust", "shuffle", "--budget", "gdp=1", "--horizon", "100")
     assert wrong.exit_code == 2
@@ -183,7 +184,7 @@ def test_experts_are_ranked_and_it_is_said_when_no_bound_says_anything():
         ),
         (
             ["--arms", "3", "--horizon", "10", "--target-regret", "5"],
-            "rounds must equal the horizon (10) to find a budget",
+            "rounds must equal the horizon, 10, to find a budget",
         ),
         ([*MEASURED, "--runs", "2", "--target-regret", "0.001"], "without privacy, got 0.001"),
     ],

@@ -17,7 +17,7 @@ from dpbandits.testing.living import with_fixed_releases
 from dpbandits.testing.playing import closed_arms_are_never_chosen, pull_among
 from dpbandits.testing.walk import contexts_of, frozen, pull, releases, shown, spans
 
-ASSUMED = re.compile("which arms are open|open arms only through")
+ASSUMED = re.compile("which arms are open|available arms only through")
 
 
 def chooses_among(case: Case) -> bool:

@@ -24,7 +24,10 @@ registered()  # with parts of papers
 KINDS = [kind for kind in parts._KINDS.values() if kind.__module__.startswith("dpbandits.")]
 GIVEN = {"Registered": {"learner": "exp3"}, "Fixed": {"rounds": 7}}  # what parts need
 # What their class needs with them.
-BESIDE = {"BestArm-Halving": {"failure_probability": None, "horizon": 3000}}
+BESIDE = {
+    f"{name}-Halving": {"failure_probability": None, "horizon": 3000}
+    for name in ("BestArm", "BestArmShuffled")
+}
 
 
 def places(cls: Any) -> dict[str, list[Part]]:

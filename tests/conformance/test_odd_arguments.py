@@ -168,7 +168,7 @@ def test_releases_that_no_worker_makes_are_refused():
         ((-1e9,), release.memo),
         (release.values, (arm, 2.0**60, *release.memo[2:])),
     ):
-        with pytest.raises(dpb.ArgumentError, match=r"^release must be one of"):
+        with pytest.raises(dpb.ArgumentError, match=r"^release must come from the method"):
             other.learn_from(release._replace(values=values, memo=memo))
     assert snapshot(other) == before
     assert other.learn_from(release._replace(values=(plausible,)))

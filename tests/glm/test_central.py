@@ -159,7 +159,7 @@ def test_registered_links_and_other_ranges_are_fitted():
     outcomes = np.where(rng.random(20_000) < (1 + means) / 2, 1.0, -1.0)
     model = PrivateGLM("tanh", budget=ZCDP(0.5), outcome_range=(-1, 1), seed=1)
     assert model.fit(features, outcomes).coef_ == pytest.approx(theta, abs=0.06)
-    with pytest.raises(DPBanditsError, match="probabilities"):
+    with pytest.raises(DPBanditsError, match=r"^predict_proba needs the link"):
         model.predict_proba(features)
 
 
@@ -354,7 +354,7 @@ def test_what_fit_changes_is_counted_once_for_the_operator(caplog):
         make(budget=BUDGET, seed=1).fit(x, y)
         (told,) = [one.getMessage() for one in caplog.records if one.name == "dpbandits"]
         for words in (
-            f"{make.__name__}: of 60 people: 1 cells are no numbers and count as 0",
+            f"{make.__name__}: of 60 people: 1 cells are not numbers and count as 0",
             "the features of 3 people are longer than context_bound=1",
             "1 people have no outcome",
             f"{np.sum(y > 1.0)} outcomes lie outside of outcome_range=(0, 1)",

@@ -82,7 +82,7 @@ def test_arguments_are_checked(given, message):
 
 
 def test_one_arm_has_no_control():
-    with pytest.raises(ArgumentError, match="one of two arms or more"):
+    with pytest.raises(ArgumentError, match="None for a policy with one arm"):
         MergedIMED(1, budget=None).intervals(control=0)
 
 

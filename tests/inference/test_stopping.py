@@ -13,9 +13,10 @@ import pytest
 import slow_evidence as definitions
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
+from scipy.stats import binomtest
 
-from dpbandits import ZCDP, PureDP
-from dpbandits.algorithms import LDPTopTwo, MergedTopTwo
+from dpbandits import ZCDP, ArgumentError, PureDP
+from dpbandits.algorithms import LDPTopTwo, MergedTopTwo, MergedTopTwoSDP
 from dpbandits.algorithms.search.evidence import (
     RELEASED,
     SIDE,
@@ -32,12 +33,13 @@ from dpbandits.algorithms.search.evidence import (
 from dpbandits.algorithms.search.top_two import MEMO, TopTwo, publish
 from dpbandits.inference import Noise
 from dpbandits.kernel import kernel
-from dpbandits.policies import Composition, Policy
-from dpbandits.policies.sums import _ROUNDED
+from dpbandits.policies import Composition, Policy, load
+from dpbandits.policies.sums import _ROUNDED, noise_of
 from dpbandits.privacy import Budget
 from dpbandits.privacy.channels import Gaussian, Laplace
 from dpbandits.privacy.discrete import raised
 from dpbandits.privacy.secure import DeviceNoise
+from dpbandits.session.episodes import receive_sum
 
 FAILURE, ARMS = 0.1, 4
 MEANS = [0.3, 0.45, 0.6, 0.75]
@@ -47,8 +49,16 @@ class Batch:
     """A released batch, with tilts from what had been released when it began."""
 
     def __init__(
-        self, n: int, total: float, seen: list[Batch], scale: float, *, laplace: bool
+        self,
+        n: int,
+        total: float,
+        seen: list[Batch],
+        scale: float,
+        *,
+        laplace: bool,
+        surplus: float = 1.0,
     ) -> None:
+        """``surplus``: by how much there may be more noise than the scale says."""
         self.n, self.total = n, total
         variance = scale**2 * (2.0 if laplace else 1.0)
         known = [definitions.Batch(0, one.n, one.total, 0) for one in seen]
@@ -61,10 +71,12 @@ class Batch:
         worth = n * guess
         if variance:
             worth = variance * 2 ** (min(max(round(2 * math.log2(worth / variance)), -32), 15) / 2)
+            worth /= surplus
         self.tilts = np.array(
             [definitions.tilt(u, 1, worth, scale, laplace) for u in definitions.U]
         )
         self.costs = np.array([definitions.cost(one, scale, laplace) for one in self.tilts])
+        self.costs *= surplus
 
 
 def logarithm(batches: list[Batch], q: np.ndarray, *, up: bool) -> np.ndarray:
@@ -275,12 +287,16 @@ def stops_as_defined(search: Policy, seed: int, gap: float = 0.0, lost: int = 0)
         if len(waiting) > 6:
             late = waiting.pop(int(rng.integers(6)))
             search.update(float(rng.random() < MEANS[late.arm]), late)
+    return stopped_as_defined(search, gap)
+
+
+def stopped_as_defined(search: Policy, gap: float = 0.0, surplus: float = 1.0) -> bool:
     made, batches = search.session.exchange.made, list[tuple[int, Batch]]()
-    scale, laplace = search.noise_scale, search.budget is not None
+    law: Any = {"laplace": search.budget is not None, "surplus": surplus}
     for one in made:
         ((arm, n, known),) = one.batches
         seen = [batch for a, batch in batches[:known] if a == arm]
-        batches.append((arm, Batch(n, one.values[0], seen, scale, laplace=laplace)))
+        batches.append((arm, Batch(n, one.values[0], seen, search.noise_scale, **law)))
     public, table = search.session.state.public, search.params.table
     found, leader = public.evidence, search.recommendation
     for past in (0, 1, 2):
@@ -356,6 +372,119 @@ def test_lost_batches_are_no_evidence(lost: int):
     assert all(
         stops_as_defined(search_of(MergedTopTwo, None), seed, lost=lost) for seed in range(2)
     )
+
+
+# Under shuffle trust ----------------------------------------------------------------------------
+
+
+def play_with_devices(search: Policy, means: list[float], rng: np.random.Generator) -> Policy:
+    """Batches of devices and a shuffler, until the search has stopped."""
+    while not search.stopped:
+        device, shuffler = search.device(), search.shuffler()
+        rewards = rng.random(search.protocol.batch) < means[device.arm]
+        assert search.receive(shuffler.shuffle([device.report_many(rewards.astype(float))]))
+    return search
+
+
+def server(cls: Any = MergedTopTwoSDP, n_arms: int = ARMS, **options: Any) -> Policy:
+    given = {"failure_probability": FAILURE, "budget": PureDP(0.5), "messages": True, "seed": 1}
+    return cls(n_arms, **{**given, **options})
+
+
+class AllPresent(MergedTopTwoSDP.policy_class):
+    """As if the noise of nobody could be missing, where a quarter's may be."""
+
+    def _params(self) -> Any:
+        table = tilt_table(noise_of(self)._replace(dropout=0.0))
+        return super()._params()._replace(table=table)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.25])
+def test_searches_with_a_shuffler_keep_the_evidence_of_its_sums(dropout: float):
+    def as_defined(cls: Any, gap: float) -> bool:
+        search = server(cls, dropout=dropout, gap=gap or None)
+        play_with_devices(search, MEANS, np.random.default_rng(2))
+        return stopped_as_defined(search, gap, 1.0 / (1.0 - dropout))
+
+    assert as_defined(MergedTopTwoSDP, 0.0)
+    assert as_defined(MergedTopTwoSDP, 0.1)
+    assert as_defined(AllPresent, 0.0) == (dropout == 0.0)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1, 0.3])
+def test_the_noise_of_devices_costs_no_more_than_searches_take(dropout: float):
+    """Moments of the exact law of a batch: the difference of two negative binomial variables."""
+    search = server(dropout=dropout)
+    tilt, cost = search.params.table[[TABLE.tilt, TABLE.cost]]
+    of_one = -np.log1p(-((search._noise_of_sums[0] * tilt) ** 2))  # where all noise may be needed
+    missed, numerical = False, 1e-11
+    for people in (3, 10, 37, 400):
+        protocol = search.protocol_for(people)
+        left = people - protocol.dropout
+        p = -math.expm1(-1.0 / protocol.noise)
+        # E exp(z k) of each, from its definition: (p / (1 - (1 - p) exp(z)))^r.
+        z = tilt * protocol.step
+        logarithm = 2.0 * math.log(p) - sum(np.log(1 - (1 - p) * np.exp(w)) for w in (z, -z))
+        exact = people / left * logarithm
+        assert (exact <= cost + numerical).all()
+        missed |= bool((exact > of_one + numerical).any())
+    assert missed == (dropout > 0.0)
+
+
+def test_devices_move_the_mean_by_no_more_than_searches_take():
+    search = server(reward_range=(0.0, 3.0), gap=0.3)
+    protocol = search.protocol
+    assert search.params.gap == pytest.approx(0.1 - 2.0 * protocol.bias / 3.0, abs=1e-15)
+    x = np.random.default_rng(1).uniform(-1.5, 1.5, (1000, 1))
+    # From which of 2^32 equally likely words on a number is rounded up, by bisection.
+    low, high = np.zeros(x.shape, np.int64), np.full(x.shape, 2**32)
+    least = protocol.rounded(x, low)
+    for _ in range(33):
+        middle = (low + high) // 2
+        up = protocol.rounded(x, middle) > least
+        low, high = np.where(up, low, middle + 1), np.where(up, middle, high)
+        low = np.minimum(low, high)
+    mean = protocol.step * (least + (2**32 - high) / 2**32)
+    assert 0.1 * protocol.bias < np.abs(mean - x).max() <= protocol.bias
+
+
+def test_a_discarded_batch_is_no_evidence_and_comes_again():
+    search = server()
+    before = search.protocol, search.device().arm
+    shuffler = search.shuffler(short="discard")
+    shuffler.submit(search.device().report(1.0), sender=1)
+    assert not search.receive(shuffler.close())
+    assert (search.protocol, search.device().arm) == before
+    assert not search.session.state.public.evidence.released.any()
+
+
+def test_after_the_end_no_batch_is_coming(tmp_path):
+    search = play_with_devices(server(n_arms=2), [0.1, 0.9], np.random.default_rng(1))
+    assert search.recommendation == 1
+    device = search.chooser()
+    again = load(search.save(tmp_path / "server.dpb"))
+    for one in (search, again):
+        with pytest.raises(ArgumentError, match="no batch is coming: one arm is left"):
+            one.device()
+        assert not one.ledger.frame["cost"].gt(0.5).any()
+    assert device.choose() == 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("mean", "dropout"), [(0.5, 0.25), (0.05, 0.0)])
+def test_of_two_equal_arms_a_shuffler_names_each_no_more_often_than_asked(mean, dropout):
+    """Sums in the law of the protocol, for at most 3,000 people."""
+    rng, runs, named = np.random.default_rng(4), 1000, np.zeros(2, int)
+    for run in range(runs):
+        search = server(n_arms=2, failure_probability=0.4, dropout=dropout, seed=run)
+        while not search.stopped and search.rounds < 3_000:
+            _, people = search.session.coming()
+            noise = search.protocol.step * search.protocol._noise_of_sums((), rng)
+            receive_sum(search.session, rng.binomial(people, mean) + float(noise))
+        named[search.recommendation] += search.stopped
+    for count in named:
+        assert binomtest(int(count), runs, 0.4, alternative="greater").pvalue > 1e-4
+    assert named.sum() > 0.02 * runs  # which says something
 
 
 @pytest.mark.parametrize("cls", [Seeing, OneRival, Noiseless])

@@ -162,7 +162,7 @@ def test_lives_of_a_policy_do_not_collide(tmp_path):
     found = read_logs(folder)
     assert found["number"].tolist() == [1, 2]
     assert found["life"].nunique() == 2
-    with pytest.raises(UpdateError, match="must come from a living policy"):
+    with pytest.raises(UpdateError, match="must come from the policy of this log"):
         first.write("x")
 
 

@@ -148,7 +148,7 @@ def test_a_user_of_a_private_log_is_not_taken_for_several_people(tmp_path, most)
     frame = read_logs(tmp_path)
     new = fresh()
     told = (
-        r"^frame must hold no person twice .* max_rounds=3"
+        r"^frame must hold each person only once .* max_rounds=3"
         if most == 3
         else (r"^frame \(column 'recorded'\) must hold no False .* in row 10, and in 39 more")
     )

@@ -524,7 +524,7 @@ def test_one_tiny_propensity_leaves_out_nearly_all_and_is_told(caplog):
     log = {"arm": [0] * n, "reward": [0.5] * n, "p": [1e-6] + [0.5] * (n - 1)}
     fitted = fit_logs(MergedIMED(2, budget=None), log, propensity="p")
     assert fitted.used.sum() == 1
-    assert "propensities leave out 89 of the 90 records of the log (99 %)" in caplog.text
+    assert "89 of the 90 records of the log (99 %) are left out" in caplog.text
     caplog.clear()
     fitted = fit_logs(MergedIMED(2, budget=None), log, propensity="p", least_propensity=0.5)
     assert (fitted.used.sum() + fitted.left.sum(), "leave out" in caplog.text) == (90, False)

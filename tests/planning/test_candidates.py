@@ -41,6 +41,8 @@ FITTING = [
     ({"experts": 3}, RDP(4.0, 1.0), LEARNERS | {"LocalEXP4", "EXP4"}),
     ({"goal": "best arm"}, PureDP(1.0), {"AdaPTT", "DPSEBAI", "MergedTopTwo", "SequentialHalving"}),
     ({"goal": "best arm"}, ZCDP(1.0), {"MergedTopTwo", "SequentialHalving"}),
+    ({"goal": "best arm", "trust": "shuffle"}, PureDP(1.0), {"MergedTopTwoSDP", "SequentialHalvingSDP"}),
+    ({"goal": "best arm", "trust": "local"}, ZCDP(1.0), {"LDPTopTwo"}),
 ]  # fmt: skip
 WITH_CONTEXTS = [
     (PUBLIC, {"RSLinearIMED", "LinearIMED", "PrivateLinUCB", "AdaCOFUL", "GLMUCB"}, JOINT),
@@ -119,6 +121,7 @@ def test_the_default_of_a_setting_fits_it(one):
         ({"trust": "shuffle"}, PureDP(1.0), "LDPUCB", "needs no shuffler, at the price of"),
         ({"trust": "shuffle"}, PureDP(1.0), "DPSE", "the party that runs it sees raw rewards"),
         ({"goal": "best arm"}, ZCDP(1.0), "MergedIMED", "plays for reward"),
+        ({"goal": "best arm", "trust": "shuffle"}, PureDP(1.0), "MergedTopTwo", "the party that runs it"),
         ({"drift": "any"}, ZCDP(1.0), "DPTS", "assumes one law for each arm"),
         ({"drift": "any"}, ZCDP(1.0), "BatchConversion", "its learners are policies of their own"),
         ({"changing": True}, ZCDP(1.0), "DPTS", "assumes one law for each arm that never"),

@@ -297,7 +297,7 @@ def test_with_experts_the_smallest_bound_is_the_advice(budget, n_experts):
     assert policy.budget == budget
     assert (policy.n_arms, policy.n_experts) == (4, n_experts)
     assert len(made.table) == {PureDP: 4}.get(type(budget), 7)
-    nothing = "No bound is below the horizon" in " ".join(made.findings)
+    nothing = "All bounds are at least the horizon" in " ".join(made.findings)
     assert nothing == bool(bounds[0] >= 10**6)
 
 

@@ -41,10 +41,10 @@ def checked(cls, budget):
     if card.holds is None:
         assert "not computed" in derived
     else:
-        assert f"the record that lost most has lost {policy.ledger.spent()}" in derived
-        assert derived.endswith(f"; limit for each record: {card.holds}")
+        assert f"record that lost most privacy has lost {policy.ledger.spent()}" in derived
+        assert derived.endswith(f". The limit for each record is {card.holds}")
     assert f"{policy.ledger.releases:,} release" in derived
-    assert measured == "not audited: no attack was run"
+    assert measured == "not audited (no attack was run)"
     assert (str(budget) in claimed) == (budget is not None)
     promise = policy.guarantee
     words = card.markdown().replace("\\", "")
@@ -61,7 +61,7 @@ def checked(cls, budget):
         assert card.holds == card.claimed == card.derived  # each example releases something
         assert "rewards" in facts["neighbours"]
     elif budget is not None:
-        assert "nothing holds" in claimed
+        assert "no guarantee holds" in claimed
     else:
         assert section(card, "Not protected").points == ["Everything: no guarantee holds"]
     Balanced(card._repr_html_())
@@ -132,7 +132,7 @@ def test_before_any_release_nothing_is_spent():
     assert card.derived is None
     assert (
         section(card, "Three").rows[0][1]
-        == "nothing yet, because no release was made; limit for each record: 1-DP"
+        == "nothing yet, because no release was made. The limit for each record is 1-DP"
     )
     assert section(card, "Ledger").points == ["Nothing has been released yet."]
 
@@ -146,8 +146,8 @@ def test_words_are_true_of_the_policy():
     assert "counts as 0, with noise like that of any report" in reports
     assert "SIMULATED" in reports
     # Without a budget releases are true sums, which decide.
-    assert "receives no raw reward" not in said(dpb.algorithms.UCB1(2, budget=None))
-    assert "SIMULATED, from a seeded generator" in said(
+    assert "receives no reward without noise" not in said(dpb.algorithms.UCB1(2, budget=None))
+    assert "SIMULATED: a seed makes this noise repeatable" in said(
         dpb.papers.concentrated.AdaPUCB(2, budget=dpb.PureDP(1.0), seed=1)
     )
     # Rounded up, whatever its size.
@@ -210,7 +210,7 @@ def test_the_noise_scale_is_explained_and_says_how_it_was_rounded():
     policy = dpb.algorithms.LinearIMEDJDP(3, 2, horizon=1000, budget=dpb.ZCDP(0.5), seed=1)
     facts = rows(policy.card_page())
     factor = policy.statistic.counter.column_norm()
-    assert f"sensitivity times multiplier times {factor:.6g}. The" in facts["noise scale"]
+    assert f"the sensitivity times the multiplier times {factor:.6g}. This" in facts["noise scale"]
     assert "(rounded down): " in facts["noise scale"]
     assert "(rounded up)" in facts["sensitivity"]
     assert facts["noise multiplier"] == (
@@ -357,7 +357,7 @@ def test_modest_audits_are_kept_until_the_code_changes(tmp_path, monkeypatch):
     assert modest_audits.modest_audits(tmp_path) == found  # of the same seed
     assert attacks == ["AdaCUCB", "AdaCUCB"]
     assert len(list(tmp_path.iterdir())) == 1  # what belongs to other code is gone
-    monkeypatch.setattr(promises, "registered", lambda: few)
+    monkeypatch.setattr("dpbandits.policies.registered", lambda: few)
     promises.write_cards(tmp_path / "cards", found)
     assert sentence in (tmp_path / "cards" / "AdaCUCB.md").read_text()
     assert "not audited" in (tmp_path / "cards" / "UCB1.md").read_text()
@@ -406,4 +406,4 @@ def test_trust_that_was_not_asked_for_and_costs_of_a_user_are_told():
         policy.update(1.0, policy.pull(user=person))
     said = section(policy.card_page(), "Ledger").points[1]
     assert said.startswith("The cost of a line is that of 3 releases with rounds of one user.")
-    assert said.endswith("A user pays at most the largest total that a record pays.")
+    assert said.endswith("a user pays at most the largest of these totals.")

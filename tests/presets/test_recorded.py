@@ -55,7 +55,7 @@ def test_a_state_of_an_earlier_version_goes_on_as_it_would_have(name: str, tmp_p
     with zipfile.ZipFile(HERE / "states.zip") as states:
         states.extract(f"{name}.dpb", tmp_path)
     if name == "MergedTopTwo":  # whose rule to stop is another one now
-        with pytest.raises(StateFileError, match="with another rule to stop"):
+        with pytest.raises(StateFileError, match="too little for the present stopping rule"):
             load(tmp_path / f"{name}.dpb", simulation=True)
         return
     policy = load(tmp_path / f"{name}.dpb", simulation=True)

@@ -259,7 +259,7 @@ def test_levels_can_be_those_of_a_recipe_and_the_truth_is_kept():
     assert recipe.variance(20_000) == pytest.approx(
         BinaryTree(20_000).variance(20_000) * math.log2(20_000) / 15
     )
-    with pytest.raises(ArgumentError, match="counter must have noise for all its levels"):
+    with pytest.raises(ArgumentError, match="counter must have noise at all its levels"):
         ContinualSum(BinaryTree(8, levels=1), PureDP(1.0), sensitivity=1.0, seed=1)
     running = ContinualSum(BinaryTree(8, levels=8), PureDP(1.0), sensitivity=1.0, seed=1)
     running.add(0.0)
@@ -406,7 +406,7 @@ def test_what_does_not_fit_is_refused_with_advice():
             lambda norm, kind=kind: kind(8).start(1, norm),
             lambda n, k=kind: k(8).variance(1, n),
         ):
-            with pytest.raises(ArgumentError, match=r"norm must be 2 .* use BinaryTree"):
+            with pytest.raises(ArgumentError, match=r"norm must be 2 .* Use BinaryTree"):
                 call(1)
     with pytest.raises(ArgumentError, match=r"horizon must be at most 167772 .* BufferedToeplitz"):
         SqrtToeplitz(200_000).start(100)

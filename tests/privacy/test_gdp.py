@@ -139,7 +139,7 @@ def test_secure_noise_keeps_it_and_it_survives_a_save(tmp_path):
         policy.update(0.5)
     assert policy.ledger.spent() == dpb.GDP(0.8)
     page = policy.card_page().markdown()
-    assert "; limit for each record: 0.8-GDP" in page
+    assert "The limit for each record is 0.8-GDP" in page
     epsilon = dpb.GDP(0.8).to_approx(1e-6).epsilon
     assert f"| as (epsilon, delta) | ({epsilon:.5f}"[:30] in page
     policy.save(tmp_path / "trial")

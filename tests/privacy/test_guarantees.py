@@ -75,7 +75,7 @@ def test_the_sentence_in_full():
         " guesses right at most 74 % of the time (chance: 50 %). The adversary's belief in the true"
         " value rises above 99.7 % with a probability of at most 1 in"
         " 1,000,000. The party that runs the policy sees the true rewards and is trusted with them."
-        " This assumes that rewards lie in [0, 1]; time is public. Proof: Theorem 12."
+        " This assumes that (1) rewards lie in [0, 1]; (2) time is public. Proof: Theorem 12."
     )
 
 

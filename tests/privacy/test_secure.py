@@ -187,7 +187,7 @@ def test_a_grid_that_is_no_power_of_two_in_range_is_refused(grid):
     ("grid", "reward_range"), [(1.0, (0.1, 0.7)), (1.0, (0.1, 1.7)), (0.5, (0.2, 0.9)), (2, (0, 1))]
 )
 def test_a_range_with_less_than_two_grid_points_is_refused(grid, reward_range):
-    with pytest.raises(dpb.ArgumentError, match="grid must have two multiples within"):
+    with pytest.raises(dpb.ArgumentError, match="grid must be finer, such that at least two"):
         SecureNoise(grid, reward_range)
 
 

@@ -622,9 +622,9 @@ def test_names_stand_between_quotation_marks_in_sentences(result):
 
 def test_meaning_of_budgets():
     assert "73.2 %" in meaning(PureDP(1.0))  # e / (1 + e) = 0.7311, rounded up
-    assert "Implies ε = 0.9 with δ = one in a million" in meaning(ZCDP(0.02))
+    assert "It implies ε = 0.9 with δ = one in a million" in meaning(ZCDP(0.02))
     assert meaning(ApproxDP(1.0, 1e-5)).startswith("Suppose an adversary knows everything except")
-    assert "Implies" in meaning(RDP(8.0, 0.25))
+    assert "It implies" in meaning(RDP(8.0, 0.25))
     assert "may reveal" in meaning(None)
 
 

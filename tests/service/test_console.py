@@ -103,12 +103,12 @@ def test_a_page_has_all_that_is_public_and_marks_the_rest(console):
         "Requests get the arms that the policy chooses.",
         "2020-01-01 00:00:00 UTC",
         "2999-12-31 00:00:00 UTC",
-        "below a mean of -1, from 2 releases on; has not tripped",
+        "trips below a mean of -1, from 2 releases on; has not tripped",
         "0.5-zCDP of at most 0.5-zCDP",
         "With secure noise, the rewards of one round would be protected with 0.5-zCDP",
         "Assumptions A person contributes one round.",
         "Simulated noise protects nobody",
-        "From the noisy values of",
+        "They are computed from the noisy values of",
     ):
         assert said in page.text, said
     for arm in SHOP["arms"]:

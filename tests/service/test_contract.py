@@ -626,5 +626,5 @@ def test_wrong_bodies_are_told_in_the_words_of_json(served, trial):
     assert "JSON has neither NaN nor Infinity" in told('{"reward": NaN, "token": "x"}')
     assert "Infinity" not in told('{"reward": 1,, "token": "x"}')
     assert "too many levels" in told(deep, "/decisions")
-    assert "has neither" in told('{"reward": 1}')
-    assert "not both" in told('{"reward": 1, "token": "x", "decision_id": "y"}')
+    assert "it has neither" in told('{"reward": 1}')
+    assert "it has both" in told('{"reward": 1, "token": "x", "decision_id": "y"}')

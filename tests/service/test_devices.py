@@ -253,7 +253,7 @@ def test_a_damaged_or_foreign_file_is_not_begun_anew(served, tmp_path):
     other = served.declare(name="other", **LOCAL)
     with device_of(client, tmp_path) as device:
         device.report()
-    with pytest.raises(StateFileError, match="of a device of"), device_of(other, tmp_path):
+    with pytest.raises(StateFileError, match="belongs to a device of"), device_of(other, tmp_path):
         pass
     path = tmp_path / "device.json"
     below = json.dumps({**state(tmp_path), "left": -1}).encode()

@@ -33,6 +33,14 @@ ARMS = {
     "batches": {"kind": "Fixed", "rounds": 3},
     "budget": {"pure": 1.0},
 }
+SEARCH = {
+    "kind": "BestArmShuffled",
+    "n_arms": 2,
+    "failure_probability": 0.5,
+    "rule": {"kind": "TopTwo", "first": 3, "growth": 0.5},
+    "messages": True,
+    "budget": {"pure": 30.0},
+}
 FILE = """
 server = "http://127.0.0.1"
 key = {{ file = "key" }}
@@ -75,7 +83,7 @@ def bearer(served, **words):
     return {"authorization": f"Bearer {secret}"}
 
 
-@pytest.mark.parametrize("words", [SUMS, ARMS])
+@pytest.mark.parametrize("words", [SUMS, ARMS, SEARCH])
 def test_people_choose_a_shuffler_mixes_and_the_service_learns(keyed, tmp_path, words):
     admin = bearer(keyed)
     client = keyed.declare(admin, name="trial", **words, public=True)

@@ -225,7 +225,7 @@ def test_pulls_become_a_clock_and_a_clock_pulls():
     for _ in range(5):
         pull(policy)
     assert releases(policy) > released
-    with pytest.raises(dpb.errors.ArgumentError, match="without a clock"):
+    with pytest.raises(dpb.errors.ArgumentError, match="this policy has no clock"):
         pull(policy, 1e6)
     assert policy.session.rounds.deadlines.passed == policy.session.rounds.pulls - 1 - 3
 
@@ -272,8 +272,8 @@ def test_times_of_day_release_what_is_over():
 @pytest.mark.parametrize(
     ("options", "call", "message"),
     [
-        ({}, lambda policy: policy.pull(at=1.0), "at must not be given without a clock"),
-        ({}, lambda policy: policy.tick(), "tick.. must not be called without a clock"),
+        ({}, lambda policy: policy.pull(at=1.0), "at must not be given: this policy has no clock"),
+        ({}, lambda policy: policy.tick(), "tick.. must not be called: this policy has no clock"),
         ({"answers_within": "6h"}, lambda policy: policy.pull(at="now"), "at must be a number in"),
         ({"answers_within": None}, lambda policy: policy.configure(answers_within=3), "stay None"),
         (

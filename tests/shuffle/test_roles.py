@@ -56,7 +56,7 @@ def test_full_batches_take_nobody_else(protocol):
     randomizer, shuffler = parties(protocol)
     for sender in range(3):
         shuffler.submit(randomizer.encode(), sender)
-    with pytest.raises(SubmissionError, match="the batch is full with 3 records"):
+    with pytest.raises(SubmissionError, match="the batch is full: it has 3 records"):
         shuffler.submit(randomizer.encode(), 3)
     with pytest.raises(SubmissionError, match="1 records too many"):
         shuffler.shuffle([randomizer.encode()] * 4)
@@ -68,7 +68,7 @@ def test_full_batches_take_nobody_else(protocol):
 def test_a_sender_has_one_record_a_batch(protocol):
     randomizer, shuffler = parties(protocol)
     shuffler.submit(randomizer.encode(), "Ann")
-    with pytest.raises(SubmissionError, match="submitted to this batch already") as refused:
+    with pytest.raises(SubmissionError, match="already submitted to this batch") as refused:
         shuffler.submit(randomizer.encode(), "Ann")
     assert "Ann" not in str(refused.value)
     with pytest.raises(SubmissionError, match="one record, got 2"):
@@ -128,7 +128,7 @@ def test_simulated_noise_goes_nowhere_else():
     assert told["class"] == "GaussianReports"
     numerator, denominator = map(int, told["sigma_squared"])
     assert numerator == protocol.noise**2 * denominator
-    with pytest.raises(ArgumentError, match=r"^noise must be 'secure' for a device elsewhere"):
+    with pytest.raises(ArgumentError, match=r"^noise must be 'secure' for a device outside"):
         Randomizer(protocol, noise="simulation").to_dict()
 
 

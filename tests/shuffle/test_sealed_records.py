@@ -303,7 +303,7 @@ def test_protocols_that_cannot_be_sealed():
     shape = {"batch": 20, "dimension": 2, "bound": 1.0}
     with pytest.raises(ArgumentError, match="'modular' releases the same sums with less noise"):
         refuse_unsealable(BitSum.calibrated(ApproxDP(5.0, 1e-3), **shape))
-    with pytest.raises(ArgumentError, match="JSON has no sums modulo"):
+    with pytest.raises(ArgumentError, match="JSON cannot hold sums modulo"):
         refuse_unsealable(ModularSum(**{**shape, "batch": 10**6}, levels=8, noise=2**40))
     for cls in (ModularSum, GaussianReports):
         refuse_unsealable(cls.calibrated(ApproxDP(1.0, 1e-3), **shape))

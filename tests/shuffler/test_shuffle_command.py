@@ -81,7 +81,7 @@ def changed(file, old, new):
         ("least = 4", 'least = "4"', "least must be an integer"),
         ("least = 4\n", "", "least must be given"),
         ("least = 4", "least = 51", "least must be an integer"),
-        ('closes = "full"', "", 'closes must be "full", or every must be given'),
+        ('closes = "full"', "", 'closes must be "full" .*, or every must'),
         ('closes = "full"', 'closes = "full"\nevery = "1h"', "or every must be given"),
         ('closes = "full"', 'closes = "soon"', "closes must be one of 'full'"),
         ('closes = "full"', 'every = "1 h"', "every must be a time"),

@@ -441,10 +441,10 @@ def test_a_sensitivity_that_is_no_bound_is_an_error():
     [
         ({"log": Bernoulli([0.5, 0.5])}, "log must be a LoggedTrial"),
         ({"policies": AdaCUCB(3, budget=None)}, "n_arms of .* must be 4"),
-        ({"policies": []}, "policies must be at least one"),
+        ({"policies": []}, "policies must hold at least one"),
         (
             {"policies": [POLICIES[0], AdaCUCB(4, budget=ZCDP(0.5), seed=1)]},
-            "policies must be at least one",
+            "policies must hold at least one",
         ),
         ({"policies": ["AdaCUCB"]}, "policies must hold policies"),
         ({"runs": 0}, "runs must be an integer at least 1"),

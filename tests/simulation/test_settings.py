@@ -133,7 +133,7 @@ def test_one_name_is_for_one_policy_at_any_budgets():
         dpb.simulate(
             [dpb.algorithms.UCB1(2), ours(name=dpb.algorithms.UCB1(2).label)], WORLD, horizon=5
         )
-    with pytest.raises(dpb.ArgumentError, match="differ in more than seed and name"):
+    with pytest.raises(dpb.ArgumentError, match="no two that differ only in seed and name"):
         dpb.simulate([ours(name="ours"), ours(name="again")], WORLD, horizon=5)
 
 

@@ -321,9 +321,9 @@ def test_a_damaged_file_is_refused_and_nothing_is_claimed(tmp_path):
         (lambda header: header["config"].update(n_arms=4), "should be float64"),
         (lambda header: header["arrays"].popitem(), "arrays that its header lists"),
         (lambda header: header["rounds"].update(surprise=1), "does not hold a policy"),
-        (lambda header: header.update(life=["name"]), "names no life"),
+        (lambda header: header.update(life=["name"]), "no proper entry .life."),
         (lambda header: header.update(life=["../../x", 1]), "its life is named"),
-        (lambda header: header.pop("life"), "names no life"),
+        (lambda header: header.pop("life"), "no proper entry .life."),
     ],
 )
 def test_a_wrong_header_is_refused_and_nothing_is_claimed(change, complaint, tmp_path):

@@ -520,7 +520,7 @@ def test_paths_name_files_and_folders(tmp_path):
 
 def test_batches_of_another_store_are_refused(tmp_path):
     one, two = (SQLiteStore(tmp_path / name) for name in ("one.db", "two.db"))
-    with pytest.raises(dpb.ArgumentError, match=r"^batches must be of places of this store"):
+    with pytest.raises(dpb.ArgumentError, match=r"^batches must belong to places of this store"):
         one.commit_all([(two.place("one"), Batch(1, b"head", [], whole=True), "old")])
 
 

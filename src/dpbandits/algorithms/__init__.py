@@ -44,7 +44,14 @@ from .linear.policy import (
     PrivateLinUCB,
     RSLinearIMED,
 )
-from .search.best_arm import BestArm, MergedTopTwo, SequentialHalving
+from .search.best_arm import (
+    BestArm,
+    BestArmShuffled,
+    MergedTopTwo,
+    MergedTopTwoSDP,
+    SequentialHalving,
+    SequentialHalvingSDP,
+)
 from .search.local import LDPTopTwo
 from .stepwise import KLUCB, UCB1, ThompsonSampling
 
@@ -71,6 +78,7 @@ __all__ = [
     "BatchConversion",
     "BatchedEXP4",
     "BestArm",
+    "BestArmShuffled",
     "Device",
     "DiscountedIMED",
     "ExpertConversion",
@@ -107,9 +115,11 @@ __all__ = [
     "MergedLinearIMED",
     "MergedThompson",
     "MergedTopTwo",
+    "MergedTopTwoSDP",
     "PrivateLinUCB",
     "RSLinearIMED",
     "SequentialHalving",
+    "SequentialHalvingSDP",
     "ThompsonSampling",
     "TsallisINF",
     "register_learner",

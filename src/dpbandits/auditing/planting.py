@@ -90,8 +90,8 @@ def planted(name: str | Plant, policy: Policy) -> Plant:
     plant = PLANTS[name](policy)
     if plant.noise == 1.0 and name == "add-remove":
         raise ArgumentError(
-            f"plant must not be {name!r} with rewards in {policy.reward_range}: there an added"
-            " record moves a sum as far as a replaced one",
+            f"plant must not be {name!r} with rewards in {policy.reward_range}: in this range an"
+            " added record moves a sum as far as a replaced one, so nothing is planted",
             "plant",
         )
     family = policy.channel.family
@@ -99,8 +99,8 @@ def planted(name: str | Plant, policy: Policy) -> Plant:
         plant.noise < 1.0 and family == CERTIFIED
     ):
         raise ArgumentError(
-            f"plant must not be {name!r} with {policy.channel.name} noise, because the wall does"
-            " not scale that noise",
+            f"plant must not be {name!r} with {policy.channel.name} noise, because the bug changes"
+            " how releases scale noise, and they do not scale this noise",
             "plant",
         )
     return plant

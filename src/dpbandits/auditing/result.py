@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -72,20 +72,35 @@ class Audit:
         """ "refuted" or "not refuted"."""
         return "refuted" if self.refuted else "not refuted"
 
+    def to_dict(self) -> dict[str, Any]:
+        """The result as data: numbers, the verdict, and a dictionary for each score and control."""
+        names = ("claimed", "measured", "possible", "exposed", "ratio", "verdict", "adversary")
+        sizes = ("horizon", "runs", "noise", "alpha", "planted", "seconds")
+        tables = {"scores": self.scores, "controls": self.controls}
+        rows = {
+            name: table.to_dict("records") for name, table in tables.items() if table is not None
+        }
+        return {
+            "policy": repr(self.policy),
+            "measure": self.claim.measure.symbol,
+            **{name: getattr(self, name) for name in (*names, *sizes)},
+            **rows,
+        }
+
     @property
     def _noise(self) -> str:
         return "simulated" if self.noise == "simulation" else self.noise
 
     @property
     def sentence(self) -> str:
-        """The result in one sentence, for a page about the policy."""
+        """The result in words, for a page about the policy."""
         symbol = self.claim.measure.symbol
         known = ", and known to be false" if self.policy.card.refuted_because else ""
         return (
-            f"In {2 * self.runs:,} attacked runs of {self.horizon:,} rounds, with"
-            f" {self._noise} noise, the loss was at least {symbol} ="
-            f" {number(downward(self.measured, 3))} of {number(upward(self.claimed, 3))} claimed"
-            f" (error probability {self.alpha:g}): {self.verdict}{known}"
+            f"In {2 * self.runs:,} attacked runs of {self.horizon:,} rounds, with {self._noise}"
+            f" noise, the privacy loss was at least {symbol} ="
+            f" {number(downward(self.measured, 3))} (error probability {self.alpha:g}). The claim"
+            f" of {number(upward(self.claimed, 3))} is {self.verdict}{known}"
         )
 
     @property
@@ -95,17 +110,20 @@ class Audit:
         tried = f"Tried: one adversary ({self.adversary}), {noise}."
         limits = (
             "Other people, other scores, longer runs, time on the clock and code outside of the"
-            " policy were not tried. A bound below the claim is no proof of privacy: that is"
-            " the theorem's; it only says that these attacks did not find a bug."
+            " policy were not tried. A bound below the claim does not prove privacy. Only the"
+            " theorem does. The bound says that these attacks found no bug."
         )
         if known := self.policy.card.refuted_because:
             limits = f"The claim is known to be false, whatever these attacks found. {known}."
         elif self.refuted:
-            limits = "The claim is false, for one of these worlds and scores, or a rare accident."
+            limits = (
+                "The claim is false for one of these pairs of data sets and scores, unless this is"
+                " a rare accident."
+            )
         if self.noise == "simulation":
             limits += (
-                " What the last bits of floats betray is not counted, because simulated noise"
-                " protects nobody."
+                " The attacks do not use the last bits of floats, which may reveal more: simulated"
+                " noise protects nobody."
             )
         return f"{tried} {limits}"
 

@@ -10,15 +10,17 @@ import typer
 from typer import Argument, Option
 
 from ..errors import ArgumentError
-from ..policies import Policy, find
 from .first_run import announce_compilation
-from .inputs import Noise, budget_of, clear_errors
-from .tables import new_console
+from .inputs import AsJson, Noise, budget_of, clear_errors
+from .tables import new_console, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.console import Console
+
     from ..auditing import Audit
+    from ..policies import Policy
 
 REFUTED = 1
 FIGURES = (".png", ".svg", ".pdf")
@@ -29,7 +31,7 @@ def audit(
         str,
         Argument(
             metavar="POLICY | STUDY.toml",
-            help="A policy of `dpbandits list`, or a study file, for all its policies.",
+            help="A policy of `dpbandits list`; or a study file, to attack all its policies.",
         ),
     ],
     budget: Annotated[
@@ -40,7 +42,11 @@ def audit(
     ] = None,
     runs: Annotated[
         int | None,
-        Option(min=50, help="Runs per world. Default: 20,000, or 2,000 with secure noise."),
+        Option(
+            min=50,
+            help="Runs with each of the two data sets. Default: 20,000, or 2,000 with secure"
+            " noise.",
+        ),
     ] = None,
     horizon: Annotated[
         int | None, Option(min=1, help="Rounds of a run. Default: as many as the attack needs.")
@@ -49,7 +55,8 @@ def audit(
     plant: Annotated[
         str | None,
         Option(
-            help="A bug to plant: half, redrawn, add-remove, repeated, timed; or null, for none."
+            help="A bug to plant: half, redrawn, add-remove, repeated or timed. With null both"
+            " data sets are equal."
         ),
     ] = None,
     controls: Annotated[
@@ -64,6 +71,7 @@ def audit(
     figure: Annotated[
         Path | None, Option(help="A PNG, SVG or PDF file for a figure of one policy.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Attack a policy with data that differ in one person, and bound its privacy loss from below.
 
@@ -77,7 +85,10 @@ def audit(
             raise ArgumentError("--figure must not be given for a study, only for one policy")
         size: dict[str, Any] = {"runs": runs, "horizon": horizon, "seed": seed, "n_jobs": jobs}
         how = {"noise": noise.value, "plant": plant, "controls": controls, "alpha": alpha}
-        found = _audited(policies, {**size, **how})
+        console = new_console(stderr=as_json)
+        found = _audited(policies, {**size, **how}, console)
+        if as_json:
+            print_json([one.to_dict() for one in found])
         if figure is not None:
             found[0].plot().savefig(figure, dpi=160)
         if any(one.refuted for one in found):
@@ -101,14 +112,16 @@ def _policies(what: str, budget: str | None) -> Sequence[Policy]:
         if budget is not None:
             raise ArgumentError("--budget must not be given for a study, which has its own budgets")
         return load_study(what).policies
+    from ..policies import find
+
     cls = find(what)
     chosen: Any = budget_of(budget) if budget else next(iter(cls.example_budgets()), None)
     return [cls(**cls.example, budget=chosen, noise="simulation")]
 
 
-def _audited(policies: Sequence[Policy], given: dict[str, Any]) -> list[Audit]:
+def _audited(policies: Sequence[Policy], given: dict[str, Any], console: Console) -> list[Audit]:
     """All that can be audited; of the others the reason is told, and of a single one raised."""
-    console, found = new_console(), []
+    found = []
     for policy in policies:
         try:
             one = attack(policy, **given)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument
 
 from ..errors import ArgumentError
-from ..policies import Policy, registered
-from ..policies.parts import Part
 from .first_run import announce_compilation
 from .inputs import clear_errors, imported
+
+if TYPE_CHECKING:
+    from ..policies import Policy
 
 _BROKEN = 1
 
@@ -42,6 +43,9 @@ def check_policy(
 
 
 def _found(policy: str) -> type[Policy]:
+    from ..policies import registered
+    from ..policies.parts import Part
+
     module, name, found = imported("the policy", policy, "MODULE:CLASS")
     if isinstance(found, type) and issubclass(found, Part):
         raise ArgumentError(

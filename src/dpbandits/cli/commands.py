@@ -4,7 +4,6 @@ once.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -18,9 +17,7 @@ import typer
 from typer import Argument, Option
 
 from .. import __version__
-from ..policies import DEFAULTS, Policy, registered
 from ..rooms import papers
-from ..validation import close_name
 from .audit import audit
 from .check_policy import check_policy
 from .demo_parties import demo_parties
@@ -28,19 +25,20 @@ from .estimate import estimate
 from .evaluate import evaluate
 from .evaluate_privately import evaluate_privately
 from .exact import exact
-from .first_run import announce_compilation, compiling_ahead
-from .inputs import clear_errors, dated
+from .first_run import announce_compilation
+from .inputs import AsJson, clear_errors, dated
 from .kept import conclude, inspect, intervals, restore
 from .merge import merge
 from .plan import plan
 from .promises import card, explain
 from .serve import keys, serve
 from .shuffle import shuffle
-from .tables import new_console, new_table, print_claims, print_results, print_tables
+from .tables import new_console, new_table, print_claims, print_json, print_results
 from .theory import theory
 from .warm import warm
 
 if TYPE_CHECKING:
+    from ..policies import Policy
     from ..report.record import StudyRecord
     from ..studies import Study
     from ..studies.cells import Cell
@@ -53,7 +51,11 @@ _KEPT = "Interrupted: finished parts are kept beside the output, and the same co
 # What ``papers.reproduce`` can run, which is imported only where it is needed.
 PAPERS = ("adversarial", "concentrated", "dgs", "equal-budget", "glm", "shuffle")
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 StudyFile = Annotated[Path, Argument(metavar="STUDY.toml", help="A study file.")]
 Output = Annotated[
@@ -109,11 +111,13 @@ def _options(
 
 
 @app.command("list")
-def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False) -> None:
+def list_policies(as_json: AsJson = False) -> None:
     """Show every policy: budgets, trust, protected data, source, and where it is the default."""
+    from ..policies import DEFAULTS, registered
+
     rows = [_card(name, cls) for name, cls in registered().items()]
     if as_json:
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        print_json(rows)
         return
     table = new_table("policy", "budgets", "trust", "protects", "source")
     table.columns[0].no_wrap = True
@@ -160,13 +164,17 @@ def run(
     runs: Annotated[int | None, Option(help="Number of runs. Default: the study's.")] = None,
     first_run: Annotated[
         int | None,
-        Option(help="Number of the first run. `dpbandits merge` adds results of other runs up."),
+        Option(
+            help="Number of the first run. `dpbandits merge` joins the results with those of"
+            " other runs."
+        ),
     ] = None,
     cluster: Cluster = None,
     quick: Annotated[
-        bool, Option("--quick", help="Try the study out with 5 runs of at most 10,000 rounds.")
+        bool, Option("--quick", help="Try the study with 5 runs of at most 10,000 rounds.")
     ] = False,
     force: Force = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run a study and write a folder with report, figures and data.
 
@@ -182,7 +190,8 @@ def run(
         given = {"seed": seed, "runs": runs, "first_run": first_run}
         changes = {name: value for name, value in given.items() if value is not None}
         altered = study.altered(**changes) if changes else study
-        _run(altered, study_file, output or dated(study_file.stem), jobs, cluster, force)
+        target = output or dated(study_file.stem)
+        _run(altered, study_file, target, jobs, cluster, force, as_json)
 
 
 @app.command()
@@ -192,6 +201,7 @@ def demo(
     ] = None,
     jobs: Jobs = -1,
     force: Force = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run the shipped study: simulate private choices of treatment with the data of a real HIV
     trial.
@@ -200,11 +210,13 @@ def demo(
 
     with clear_errors(_KEPT):
         study = load_study(DEMO, before_policies=announce_compilation)
-        _run(study, DEMO, output or dated("dpbandits-demo"), jobs, None, force)
+        _run(study, DEMO, output or dated("dpbandits-demo"), jobs, None, force, as_json)
 
 
 def _paper(name: str) -> str:
     if name not in PAPERS:
+        from ..validation import close_name
+
         raise typer.BadParameter(f"there is no {name!r}; {close_name(name, PAPERS)}")
     return name
 
@@ -227,7 +239,7 @@ def reproduce(
         bool,
         Option(
             "--full",
-            help="Also run at the paper's length the experiments that are shortened otherwise.",
+            help="Run all experiments in full. Without it, some are shorter than in the paper.",
         ),
     ] = False,
     runs: Annotated[
@@ -250,6 +262,7 @@ def reproduce(
     cluster: Cluster = None,
     output: Output = None,
     force: Force = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run the experiments of a paper again, and say which of its claims hold.
 
@@ -262,11 +275,17 @@ def reproduce(
         size = papers("plans").Size(
             quick=quick, full=full, runs=runs, horizon=horizon, seed=seed, data=data
         )
-        _reproduce(paper, size, output or dated(paper), jobs, cluster, force)
+        _reproduce(paper, size, output or dated(paper), jobs, cluster, force, as_json)
 
 
 def _reproduce(
-    paper: str, size: Any, target: Path, jobs: int, cluster: str | None, force: bool
+    paper: str,
+    size: Any,
+    target: Path,
+    jobs: int,
+    cluster: str | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     from ..studies.orders import of_paper
 
@@ -276,9 +295,7 @@ def _reproduce(
     engine = _engine(jobs, cluster, partial(of_paper, paper, size))
     measured = partial(reproduction.reproduce, plan, size, engine=engine)
     record = _carried_out(heading, plan.cells, again, measured, target, jobs, cluster, force)
-    print_tables(record)
-    print_claims(record)
-    typer.echo(f"Report: {target / 'report.html'}")
+    print_claims(record, target, as_json)
 
 
 def _engine(jobs: int, cluster: str | None, origin: Callable[[], Origin]) -> Engine:
@@ -288,7 +305,13 @@ def _engine(jobs: int, cluster: str | None, origin: Callable[[], Origin]) -> Eng
 
 
 def _run(
-    study: Study, file: Path, target: Path, jobs: int, cluster: str | None, force: bool
+    study: Study,
+    file: Path,
+    target: Path,
+    jobs: int,
+    cluster: str | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     from ..studies.cells import cells_of
     from ..studies.orders import of_study
@@ -299,8 +322,7 @@ def _run(
     heading, again = f"{study.title}: {_size(study)}.", partial(_read, file)
     measured = partial(run_study, study, engine=engine)
     record = _carried_out(heading, cells_of(study), again, measured, target, jobs, cluster, force)
-    print_results(record, final_table(record))
-    typer.echo(f"Report: {target / 'report.html'}")
+    print_results(record, final_table(record), target, as_json)
 
 
 def _planned(paper: str, size: Any) -> Sequence[Cell]:
@@ -330,6 +352,7 @@ def _carried_out(
     """
     from ..studies.cells import kept, stages
     from ..studies.output import result_folder, write_results
+    from .compiling import compiling_ahead
     from .progress import StudyProgress
 
     started, talk = datetime.now(UTC), new_console(stderr=True)
@@ -345,6 +368,8 @@ def _carried_out(
 
 
 def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
+    from ..policies import DEFAULTS
+
     card = cls.card
     private = bool(card.noise) and not card.refuted_because
     return {

@@ -15,7 +15,7 @@ from typer import Option
 
 from ..errors import ArgumentError
 from .first_run import announce_compilation
-from .inputs import clear_errors, dated
+from .inputs import AsJson, clear_errors, dated
 from .shuffle import needs_extras
 from .tables import new_console, new_table, with_rows
 
@@ -33,12 +33,15 @@ def demo_parties(
         int, Option(min=40, help="How many people come: a multiple of 20, for 20 batches.")
     ] = 2000,
     seed: Annotated[
-        int, Option(min=0, help="The seed of people and simulations. Noise is secure.")
+        int,
+        Option(
+            min=0, help="The seed of people and simulations. The noise is secure, and has no seed."
+        ),
     ] = 1,
     keep: Annotated[
         bool, Option("--keep", help="Keep what the parties stored, in the folder `parties`.")
     ] = False,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     force: Annotated[bool, Option("--force", help="Replace the report of an earlier run.")] = False,
 ) -> None:
     """Run a service, a shuffler and people's devices on this machine, and search what they stored.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,8 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from .inputs import Decimal, Header, Noise, Separator, Thousands, budget_of, clear_errors, pair
-from .tables import new_console, new_table
+from .inputs import (
+    AsJson,
+    Decimal,
+    Header,
+    Noise,
+    Separator,
+    Thousands,
+    budget_of,
+    clear_errors,
+    pair,
+)
+from .tables import new_console, new_table, print_json
 
 if TYPE_CHECKING:
     from ..glm import PrivateGLM
@@ -38,7 +47,9 @@ def estimate(
     context_bound: Annotated[
         float, Option(help="The largest length of a row of features. Longer rows are scaled down.")
     ] = 1.0,
-    parameter_bound: Annotated[float, Option(help="The largest length of the parameter.")] = 1.0,
+    parameter_bound: Annotated[
+        float, Option(help="The largest length of the parameter, the vector of coefficients.")
+    ] = 1.0,
     positive: Annotated[
         list[str] | None,
         Option(
@@ -58,13 +69,14 @@ def estimate(
         Noise, Option(help="secure; or simulation: seeded noise, which protects nobody.")
     ] = Noise.secure,
     seed: Annotated[int | None, Option(help="The seed of simulated noise.")] = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Fit a generalised linear model to a table of private data, and print the guarantee.
 
     All columns except the outcome are features, unless --features or --ignore say otherwise.  Cells
-    that are no numbers count as 0; a column without a number is refused.  Changed cells are counted
-    on the standard error stream, for the operator only.  Do not take bounds from the data.
+    that are not numbers count as 0; a column without a number is refused.  The command counts
+    changed cells on the standard error stream, for the operator only.  Do not look at the data to
+    choose bounds.
     """
     from ..glm import PrivateGLM
     from ..tables import read_text_table
@@ -97,7 +109,7 @@ def estimate(
     _tell(text, people.said + _changed(people, model))
     if as_json:
         found = {"estimates": rows, "guarantee": model.guarantee.to_dict()}
-        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        print_json(found)
         return
     _print(rows, model)
 

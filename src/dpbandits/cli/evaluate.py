@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from typer import Argument, Option
 
 from ..errors import ArgumentError
-from .inputs import clear_errors, imported, pair
-from .tables import new_console, new_table, with_rows
+from .inputs import AsJson, clear_errors, imported, pair
+from .tables import new_console, new_table, print_json, with_rows
 
 # Options of both commands on logs.
 Rewards = Annotated[
@@ -51,7 +49,9 @@ def evaluate(
             " time; or bootstrap, which is approximate."
         ),
     ] = "bernstein",
-    confidence: Annotated[float, Option(help="That the interval covers the value.")] = 0.95,
+    confidence: Annotated[
+        float, Option(help="The probability that the interval covers the value.")
+    ] = 0.95,
     q: Annotated[
         str | None,
         Option(
@@ -60,10 +60,14 @@ def evaluate(
         ),
     ] = None,
     clip: Annotated[
-        float | None, Option(help="The bound on weights; of switch-DR and CAB their threshold.")
+        float | None,
+        Option(help="The bound on weights. For switch-DR and CAB: the threshold of weights."),
     ] = None,
     largest_weight: Annotated[
-        float | None, Option(help="A bound on weights. Default: the largest of the log.")
+        float | None,
+        Option(
+            help="A bound on all weights that there can be. Default: the largest weight of the log."
+        ),
     ] = None,
     reward_range: Rewards = ("0", "1"),
     arm: ArmColumn = "arm",
@@ -75,9 +79,14 @@ def evaluate(
         str | None,
         Option(help="The propensities of all arms (.csv), or a column of lists, for CAB."),
     ] = None,
-    resamples: Annotated[int, Option(help="Of the bootstrap.")] = 2000,
-    seed: Annotated[int, Option(help="Of the bootstrap, and of targets that draw.")] = 0,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    held_out: Annotated[
+        bool, Option("--held-out", help="Take only people of the holdout.")
+    ] = False,
+    resamples: Annotated[int, Option(help="The number of resamples of the bootstrap.")] = 2000,
+    seed: Annotated[
+        int, Option(help="The seed of the bootstrap, and of targets that draw arms.")
+    ] = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Estimate the mean reward of a policy from the log of another one.
 
@@ -106,11 +115,12 @@ def evaluate(
                 if propensities is not None and _is_csv(propensities)
                 else propensities
             ),
+            held_out=held_out,
             resamples=resamples,
             seed=seed,
         )
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        print_json(found.to_dict())
         return
     console, (_, rows) = new_console(), found.table()
     console.print(f"{found.title}.")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
-import typer
 from typer import Argument, Option
 
 from .evaluate import (
@@ -18,8 +16,8 @@ from .evaluate import (
     columns_of,
     target_of,
 )
-from .inputs import Noise, budget_of, clear_errors
-from .tables import new_console, new_table, with_rows
+from .inputs import AsJson, Noise, budget_of, clear_errors
+from .tables import new_console, new_table, print_json, with_rows
 
 
 def evaluate_privately(
@@ -33,8 +31,9 @@ def evaluate_privately(
     target: Annotated[
         list[str],
         Option(
-            help="As of evaluate. May be repeated: all targets are one release. With private"
-            " contexts a column of the log: the target's probability of the arm of each record."
+            help="As for `dpbandits evaluate`. May be repeated: all targets are one release. With"
+            " private contexts, the name of a column: the target's probability of each record's"
+            " arm."
         ),
     ],
     budget: Annotated[str, Option(help="A budget: zcdp=0.1, pure=1, approx=1,1e-6 or gdp=0.5.")],
@@ -46,16 +45,20 @@ def evaluate_privately(
     ] = "rewards",
     reward_range: Rewards = ("0", "1"),
     default_reward: Annotated[
-        float | None, Option(help="Counts for a missing reward. Default: the lower end.")
+        float | None,
+        Option(help="The reward that replaces a missing one. Default: the lower end of the range."),
     ] = None,
     user: Annotated[
-        str | None, Option(help="The column of users. Default: each record is a person.")
+        str | None,
+        Option(help="The column of users. Default: each record belongs to another person."),
     ] = None,
-    records_per_user: Annotated[int, Option(help="How many records of a user count.")] = 1,
+    records_per_user: Annotated[int, Option(help="How many records of each user count.")] = 1,
     confidence: Annotated[
         float, Option(help="The probability that all intervals cover their values.")
     ] = 0.95,
-    estimator: Annotated[str, Option(help="SNIPS or IPS, for intervals.")] = "SNIPS",
+    estimator: Annotated[
+        str, Option(help="The estimator of the intervals: SNIPS or IPS.")
+    ] = "SNIPS",
     noise: Annotated[
         Noise, Option(help="secure; or simulation: seeded noise, which protects nobody.")
     ] = Noise.secure,
@@ -65,7 +68,7 @@ def evaluate_privately(
     propensity: PropensityColumn = "propensity",
     episode: EpisodeColumn = None,
     features: Features = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Release what other policies would have earned, with differential privacy.
 
@@ -97,7 +100,7 @@ def evaluate_privately(
         )
         told = found.to_dict(confidence, estimator)
     if as_json:
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        print_json(told)
         return
     console, (heads, rows) = new_console(), found.table(confidence, estimator)
     console.print(

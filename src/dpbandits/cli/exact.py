@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from typer import Argument, Option
 
 from ..errors import ArgumentError
-from ..validation import choice, upward
-from .inputs import clear_errors
-from .tables import new_console, new_table
+from .inputs import AsJson, clear_errors
+from .tables import new_console, new_table, print_json
 
 if TYPE_CHECKING:
     from ..finite import FinitePolicy
@@ -24,12 +21,16 @@ _ROUNDING = 1e-12  # what is less, relative to large numbers, may be rounding al
 def exact(
     file: Annotated[
         Path | None,
-        Argument(metavar="POLICY.json", help="Tables of probabilities. Not with --example."),
+        Argument(
+            metavar="POLICY.json",
+            help="A file with tables of probabilities. Do not give it with --example.",
+        ),
     ] = None,
     example: Annotated[
         str | None,
         Option(
-            help="A shipped policy instead. view-not-table: private for observed rewards, not for"
+            help="A shipped policy, instead of a file. view-not-table: private for observed"
+            " rewards, not for"
             " all rewards that arms could have brought. table-not-interactive: private until the"
             " adversary overrides an arm. interactive-not-adaptive: less private if the adversary"
             " also chooses rewards during the run."
@@ -37,7 +38,7 @@ def exact(
     ] = None,
     epsilon: Annotated[float, Option(help="The epsilon for which to find delta.")] = 1.0,
     delta: Annotated[float, Option(help="The delta for which to find epsilon.")] = 0.0,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Read a small policy from a file, and compute its exact privacy loss.
 
@@ -51,7 +52,7 @@ def exact(
     if as_json:
         # JSON has no infinity.
         written = [{k: "inf" if v == math.inf else v for k, v in row.items()} for row in rows]
-        typer.echo(json.dumps(written, indent=2))
+        print_json(written)
         return
     heads = [f"delta at epsilon {epsilon:g}", f"epsilon at delta {delta:g}", "rho"]
     table = new_table("view", numbers=heads, title=repr(policy), header_style=None)
@@ -65,6 +66,7 @@ def exact(
 
 def _read(file: Path | None, example: str | None) -> FinitePolicy:
     from ..finite import EXAMPLES, FinitePolicy
+    from ..validation import choice
 
     if (file is None) == (example is None):
         raise ArgumentError("POLICY.json or --example must be given, and not both")
@@ -113,4 +115,6 @@ def _shown(value: float | None) -> str:
         return "–"
     if not math.isfinite(value):
         return "∞"
+    from ..validation import upward
+
     return "0" if value < _ROUNDING else f"{upward(value):.6g}"

@@ -26,7 +26,7 @@ WRONG_INPUT, INTERRUPTED = 2, 130
 Separator = Annotated[
     str, Option(help="The character between cells of a text table. Write tab for a tab.")
 ]
-Decimal = Annotated[str, Option(help="The mark before decimals: a dot or a comma.")]
+Decimal = Annotated[str, Option(help="The decimal mark: a dot or a comma.")]
 Thousands = Annotated[str, Option(help="The mark between groups of three digits, as in 1,234.")]
 Header = Annotated[
     bool | None,
@@ -36,6 +36,9 @@ Header = Annotated[
         " Columns without names are called 0, 1, ...",
     ),
 ]
+
+
+AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
 
 
 class Noise(StrEnum):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,8 +12,8 @@ import typer
 from typer import Argument, Option
 
 from ..errors import ArgumentError
-from .inputs import clear_errors
-from .tables import new_console, new_table, print_sections, with_rows
+from .inputs import AsJson, clear_errors
+from .tables import new_console, new_table, print_json, print_sections, with_rows
 
 Where = Annotated[
     str,
@@ -28,7 +27,7 @@ Where = Annotated[
 ]
 
 
-def inspect(place: Where) -> None:
+def inspect(place: Where, as_json: AsJson = False) -> None:
     """Show the guarantee, spending and releases of a saved policy, which may be running elsewhere.
 
     The command only reads the place; the policy can still be loaded.
@@ -37,6 +36,9 @@ def inspect(place: Where) -> None:
 
     with clear_errors(), _something_saved():
         seen = look(place)
+    if as_json:
+        print_json(seen.to_dict())
+        return
     console = new_console()
     facts = new_table(show_header=False)
     facts.add_column(style="bold", no_wrap=True)
@@ -57,20 +59,21 @@ def intervals(
     ] = 0.95,
     difference: Annotated[
         tuple[str, str] | None,
-        Option(metavar="ARM ARM", help="The mean of the first arm, less that of the second."),
+        Option(metavar="ARM ARM", help="Show the mean of the first arm minus that of the second."),
     ] = None,
     control: Annotated[
         str | None,
-        Option(metavar="ARM", help="The means of all other arms, less that of this one."),
+        Option(metavar="ARM", help="Show the means of all other arms minus that of this one."),
     ] = None,
     method: Annotated[
         str,
         Option(help="mixture, for all noise; or closed, a formula for Gaussian noise or no noise."),
     ] = "mixture",
     holdout: Annotated[
-        bool, Option("--holdout", help="Of held-out people instead of the bandit's.")
+        bool,
+        Option("--holdout", help="Show intervals from held-out people instead of the bandit's."),
     ] = False,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show intervals of the arms' means, or of differences, that hold whenever you look.
 
@@ -88,7 +91,7 @@ def intervals(
             raise ArgumentError("--holdout must not be given: the policy has no holdout")
         found = of.intervals(confidence, pair, control=against, method=method)
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        print_json(found.to_dict())
         return
     console, (heads, rows) = new_console(), found.table()
     console.print(f"{found.title}. They hold at all releases together.")
@@ -103,12 +106,14 @@ def conclude(
         str | None,
         Option(metavar="ARM", help="The arm that all others are compared with, chosen beforehand."),
     ] = None,
-    confidence: Annotated[float, Option(help="That none of the intervals is ever wrong.")] = 0.95,
+    confidence: Annotated[
+        float, Option(help="The probability that no interval is ever wrong.")
+    ] = 0.95,
     html: Annotated[
         Path | None,
         Option(metavar="FILE", help="Also write the report to this file, as a page for printing."),
     ] = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Report the end of a trial: arms, intervals, differences, and the privacy that was spent.
 
@@ -123,7 +128,7 @@ def conclude(
     if html is not None:  # first, for a pipe may be closed before all is said
         html.write_text(found.html(), encoding="utf-8")
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        print_json(found.to_dict())
         return
     console = new_console()
     console.print("Report of a trial", style="bold")
@@ -141,7 +146,10 @@ def _reader_of_arms(names: Sequence[str] | None) -> Callable[[str], int | str]:
 def restore(
     place: Where,
     all_: Annotated[
-        bool, Option("--all", help="Restore all places of a database, whose address has no #.")
+        bool,
+        Option(
+            "--all", help="Restore all places of a database. Give its address without # and key."
+        ),
     ] = False,
 ) -> None:
     """Go on from a backup of a policy whose newest state is lost.
@@ -173,7 +181,7 @@ def _places(place: str, all_: bool) -> list[str]:
         return [f"{place}#{quote(key)}" for key in keys]
     raise ArgumentError(
         f"PLACE must name a place of the database: add # and a key, or --all for all of them."
-        f" It has {', '.join(keys) or 'none'}"
+        f" The database has {', '.join(keys) or 'none'}"
     )
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from .inputs import clear_errors, dated
+from .inputs import AsJson, clear_errors, dated
 from .tables import print_results
 
 
@@ -24,11 +24,13 @@ def merge(
     force: Annotated[
         bool, Option("--force", help="Replace the results of an earlier run.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Add up the runs of one study that several commands have played.
 
-    Each one played other runs: `--first-run 0 --runs 50`, `--first-run 50 --runs 50`, ... The data
-    files are those of one command with all runs, byte for byte.
+    Each command played other runs, such as `--first-run 0 --runs 50` and
+    `--first-run 50 --runs 50`.  The data files equal those of one command with
+    all runs, byte for byte.
     """
     from ..studies.output import final_table, merged, read_results, result_folder, write_results
 
@@ -49,5 +51,4 @@ def merge(
         with result_folder(target, force=force) as folder:
             command = ["dpbandits", *sys.argv[1:]]
             write_results(folder, record, started=started, n_jobs=1, command=command)
-    print_results(record, final_table(record))
-    typer.echo(f"Report: {target / 'report.html'}")
+    print_results(record, final_table(record), target, as_json)

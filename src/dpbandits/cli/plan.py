@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from typer import Argument, Option
 
 from ..errors import ArgumentError
 from .first_run import announce_compilation
-from .inputs import Decimal, Separator, Thousands, budget_of, clear_errors
-from .tables import new_console, new_table, with_rows
+from .inputs import AsJson, Decimal, Separator, Thousands, budget_of, clear_errors
+from .tables import new_console, new_table, print_json, with_rows
 
 if TYPE_CHECKING:
     from ..planning import Plan, Setting
@@ -55,7 +53,7 @@ def plan(
         Option(
             parser=_numbers,
             metavar="M,M,...",
-            help="To measure regret: the means of arms whose rewards are 0 or 1.",
+            help="The means of arms whose rewards are 0 or 1. With them the plan measures regret.",
         ),
     ] = None,
     gaps: Annotated[
@@ -63,7 +61,7 @@ def plan(
         Option(
             parser=_numbers,
             metavar="G,G,...",
-            help="To measure regret: the best mean minus each arm's mean.",
+            help="The best mean minus each arm's mean. With them the plan measures regret.",
         ),
     ] = None,
     trust: Annotated[
@@ -110,10 +108,11 @@ def plan(
         Goal | None, Option(help="regret: keep regret small. best arm: find the best arm.")
     ] = None,
     failure_probability: Annotated[
-        float | None, Option(help="The probability that a search fails. Default: 0.05.")
+        float | None,
+        Option(help="The largest allowed probability that a search fails. Default: 0.05."),
     ] = None,
     target_regret: Annotated[
-        float | None, Option(help="Also find the smallest budget with at most this regret.")
+        float | None, Option(help="Also find the smallest budget at which regret is at most this.")
     ] = None,
     rounds: Annotated[
         int | None,
@@ -124,14 +123,15 @@ def plan(
     holdout: Annotated[
         float | None,
         Option(
-            help="A share of people who get arms by chance, such as 0.1: its price and its use."
+            help="A share of people who get arms by chance, such as 0.1. The plan shows what it"
+            " costs and what it tells."
         ),
     ] = None,
     jobs: Annotated[int, Option(help="Number of threads; -1 for one per core.")] = -1,
     left_out: Annotated[
         bool, Option("--left-out", help="Also say why other policies do not fit.")
     ] = False,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the policies that suit your setting, with their proved bounds and measured regret.
 
@@ -171,7 +171,7 @@ def plan(
         told = made.to_dict()
         if affordable is not None:
             told["affordable"] = str(affordable)
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        print_json(told)
         return
     _show(made, left_out)
     if affordable is not None:
@@ -186,6 +186,8 @@ def _described(
     given: dict[str, Any],
 ) -> Setting:
     """The setting that the options describe; ``marks`` are those of the file of features."""
+    import numpy as np
+
     from ..environments import Bernoulli
     from ..planning import Setting
     from ..tables import read_numbers

@@ -13,16 +13,15 @@ import typer
 from typer import Argument, Option
 
 from ..errors import ArgumentError, BudgetWarning
-from ..policies import Policy, find, registered
 from .audit import attack
 from .first_run import announce_compilation
-from .inputs import Noise, budget_of, clear_errors
-from .tables import new_console, print_sections
+from .inputs import AsJson, Noise, budget_of, clear_errors
+from .tables import new_console, print_json, print_sections
 from .warm import play
 
 if TYPE_CHECKING:
     from ..auditing import Audit
-    from ..policies import PrivacyCard
+    from ..policies import Policy, PrivacyCard
     from .modest_audits import Finding
 
 KEPT = ".audits"  # beside cards, what attacks found of this code
@@ -43,13 +42,20 @@ NoiseKind = Annotated[
 ]
 
 
-def explain(policy: Name, budget: BudgetText = None, noise: NoiseKind = None) -> None:
+def explain(
+    policy: Name, budget: BudgetText = None, noise: NoiseKind = None, as_json: AsJson = False
+) -> None:
     """Explain the guarantees of a policy under a budget: privacy, and for linear models also
     regret.
     """
+    from ..policies import find
+
     with clear_errors():
         cls = find(policy)
         policies = _instances(cls, budget, noise)
+    if as_json:
+        print_json([_explained(one) for one in policies])
+        return
     console = new_console()
     console.print(f"[bold]{policy}[/bold]: {cls.card.title}", markup=True)
     console.print(f"Source: {cls.card.source}", soft_wrap=True)
@@ -64,6 +70,17 @@ def explain(policy: Name, budget: BudgetText = None, noise: NoiseKind = None) ->
             console.print(f"Regret: {proved}.", soft_wrap=True)
         for bound in _bounds_of(one):
             console.print(f"Bound: {bound}", soft_wrap=True)
+
+
+def _explained(policy: Policy) -> dict[str, Any]:
+    return {
+        "policy": repr(policy),
+        "budget": policy.budget and policy.budget.to_dict(),
+        "guarantee": policy.guarantee.to_dict(),
+        "says": str(policy.guarantee),
+        "regret": getattr(policy, "regret_guarantee", None),
+        "bounds": _bounds_of(policy),
+    }
 
 
 def card(
@@ -95,6 +112,7 @@ def card(
             help="Write the cards of all policies to this folder, as Markdown and as HTML.",
         ),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Show the privacy card of a policy: guarantees, enforcement, unprotected data, and spending.
 
@@ -102,6 +120,7 @@ def card(
     policy.
     """
     from ..inspection import inspect as look
+    from ..policies import find
 
     with clear_errors():
         if (policy is None) == (every is None):
@@ -125,6 +144,9 @@ def card(
             cards = [_played(one, attack(one) if audit else None) for one in made]
     if html is not None:  # first, for a pipe may be closed before all is said
         html.write_text(cards[0].html(), encoding="utf-8")
+    if as_json:
+        print_json([one.to_dict() for one in cards])
+        return
     for one in cards:
         _print(one)
     if html is not None:
@@ -139,6 +161,8 @@ def write_cards(folder: Path, audits: Mapping[str, Any] | None = None) -> Sequen
     Returns:
         The names of all policies.
     """
+    from ..policies import registered
+
     folder.mkdir(parents=True, exist_ok=True)
     lines = ["# Privacy cards\n"]
     for name, cls in registered().items():

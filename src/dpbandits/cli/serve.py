@@ -9,8 +9,8 @@ import typer
 from typer import Argument, Option
 
 from ..errors import ArgumentError, MissingExtra
-from .inputs import clear_errors
-from .tables import new_console, new_table, with_rows
+from .inputs import AsJson, clear_errors
+from .tables import new_console, new_table, print_json, with_rows
 
 if TYPE_CHECKING:
     from ..service.access import Keys
@@ -36,11 +36,19 @@ def serve(
         str,
         Option(help="Where policies are kept: sqlite:///FILE or postgresql://USER@HOST/DATABASE."),
     ] = "sqlite:///dpbandits.db",
-    host: Annotated[str, Option(help="The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, Option(min=0, max=65535, help="The port to listen at.")] = 8000,
+    host: Annotated[str, Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, Option(min=0, max=65535, help="The port to listen on.")] = 8000,
     key_file: Annotated[
         Path | None,
         Option("--keys", help=f"The file of keys. {_KEYS_FILE}"),
+    ] = None,
+    log: Annotated[
+        Path | None,
+        Option(
+            metavar="FOLDER",
+            help="Write decisions, rewards and public contexts into this folder, for `dpbandits"
+            " evaluate`. These files are raw data, which the guarantee does not cover.",
+        ),
     ] = None,
     insecure: Annotated[
         bool, Option("--insecure", help="Admit everyone on this machine, without keys.")
@@ -63,7 +71,7 @@ def serve(
                 "keys",
             )
         declared = [] if experiments is None else read_file(experiments)
-        serve(Settings(store, host, port, path, declared))
+        serve(Settings(store, host, port, path, declared, log))
 
 
 @keys.command()
@@ -76,7 +84,8 @@ def add(
         ),
     ],
     tenant: Annotated[
-        str, Option(help="The name of the tenant, whose experiments alone the key may see.")
+        str,
+        Option(help="The name of a tenant. The key may see only the experiments of this tenant."),
     ] = "default",
     experiment: Annotated[
         list[str] | None, Option(help="A name, or a pattern such as shop-*. Default: all.")
@@ -97,10 +106,14 @@ def add(
 
 
 @keys.command("list")
-def list_keys(file: KeyFile = None) -> None:
+def list_keys(file: KeyFile = None, as_json: AsJson = False) -> None:
     """List keys, without their secrets."""
     with clear_errors():
         found = _keys(file).all()
+    if as_json:
+        shown = ("id", "tenant", "roles", "experiments", "per_second")
+        print_json([{name: getattr(one, name) for name in shown} for one in found])
+        return
     table = new_table("id", "tenant", "roles", "experiments", "per second")
     rows = [
         [

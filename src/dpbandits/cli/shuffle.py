@@ -14,16 +14,20 @@ from .inputs import clear_errors
 
 def shuffle(
     file: Annotated[
-        Path, Argument(metavar="FILE.toml", help="The server, the experiments and the files.")
+        Path,
+        Argument(
+            metavar="FILE.toml",
+            help="A file that names the server, the experiments and other files.",
+        ),
     ],
-    host: Annotated[str, Option(help="The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, Option(min=0, max=65535, help="The port to listen at.")] = 8001,
+    host: Annotated[str, Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, Option(min=0, max=65535, help="The port to listen on.")] = 8001,
     ticket: Annotated[
         str | None,
-        Option(metavar="USER", help="Print this user's ticket for each experiment, and end."),
+        Option(metavar="USER", help="Print this user's ticket for each experiment, and exit."),
     ] = None,
 ) -> None:
-    """Shuffle the records of devices, which it cannot read, and send their sums to the server.
+    """Shuffle sealed records of devices without reading them, and send sums to the server.
 
     Run it on another machine than the server, by people who do not share data with its operators.
     Stop it with SIGTERM or Ctrl+C.

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from numbers import Real
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import typer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
     from rich.console import Console
     from rich.table import Table
 
     from ..html import Section
+    from ..report.claims import Claim
     from ..report.record import StudyRecord
     from ..simulation.settings import SettingsByKey
 
@@ -22,13 +29,54 @@ _PIPED_WIDTH = 240
 
 
 def new_console(*, stderr: bool = False) -> Console:
-    """A console that prints text as it is; wide if the output is no terminal."""
+    """A console that prints text as it is; wide, and without spaces at the ends of lines, if the
+    output is no terminal.
+    """
     from rich.console import Console
 
     console = Console(stderr=stderr, markup=False, highlight=False)
     if not console.is_terminal:
         console.width = _PIPED_WIDTH  # a file has no edge to wrap at
+        console.file = cast("IO[str]", _Trimmed(console.file))
     return console
+
+
+class _Trimmed:
+    """A file that leaves out spaces at the ends of lines, with which tables fill their columns."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        return self._file.write(re.sub(r" +(?=\n)", "", text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def print_json(found: object) -> None:
+    """Facts as JSON, for programs.  Numbers without a value are null."""
+    typer.echo(json.dumps(_finite(found), indent=2, ensure_ascii=False))
+
+
+def _finite(found: object) -> object:
+    """JSON has no word for nan and infinity."""
+    if isinstance(found, Mapping):
+        return {str(key): _finite(one) for key, one in found.items()}
+    if isinstance(found, list | tuple):
+        return [_finite(one) for one in found]
+    if isinstance(found, Real) and not isinstance(found, bool | int):
+        number = float(found)
+        return number if math.isfinite(number) else None
+    return found
+
+
+def table_rows(table: pd.DataFrame | None) -> list[dict[str, Any]]:
+    """The rows of a table, for JSON."""
+    if table is None:
+        return []
+    rows: list[dict[str, Any]] = table.to_dict("records")
+    return rows
 
 
 def new_table(*heads: str, numbers: Sequence[str] = (), **options: Any) -> Table:
@@ -62,10 +110,16 @@ def print_sections(console: Console, sections: Iterable[Section]) -> None:
     console.print()
 
 
-def print_claims(record: StudyRecord) -> None:
-    """The claims of a paper, and how many hold."""
+def print_claims(record: StudyRecord, folder: Path, as_json: bool = False) -> None:
+    """The tables of a study of a paper, its claims, how many hold, and where its report is."""
     from ..report.claims import tally
 
+    report = folder / "report.html"
+    if as_json:
+        claims = [_claim(one) for one in record.claims]
+        print_json({"title": record.title, "report": str(report), "claims": claims})
+        return
+    print_tables(record)
     console = new_console()
     for reading in dict.fromkeys(claim.reading for claim in record.claims):
         shown = new_table("claim", numbers=["measured", "expected"], title=reading)
@@ -79,6 +133,12 @@ def print_claims(record: StudyRecord) -> None:
     for note in record.notes:
         console.print(note)
     typer.echo(tally(record.claims))
+    typer.echo(f"Report: {report}")
+
+
+def _claim(claim: Claim) -> dict[str, Any]:
+    words = {name: getattr(claim, name) for name in ("statement", "source", "reading", "verdict")}
+    return {**words, **claim.measured._asdict(), "expected": claim.wanted}
 
 
 def print_tables(record: StudyRecord) -> None:
@@ -92,11 +152,19 @@ def print_tables(record: StudyRecord) -> None:
     console.print(f"... and {len(others)} more tables in the folder\n")
 
 
-def print_results(record: StudyRecord, table: pd.DataFrame) -> None:
-    """Mean regrets of a study, and success rates of its replay."""
+def print_results(
+    record: StudyRecord, table: pd.DataFrame, folder: Path, as_json: bool = False
+) -> None:
+    """Mean regrets of a study, success rates of its replay, and where its report is."""
     from ..plotting.numbers import percent, reward_amount
 
     result, replay = record.result, record.replay
+    report = folder / "report.html"
+    if as_json:
+        rates = None if replay is None else replay.summary()
+        rows = {"results": table_rows(table), "replay": table_rows(rates)}
+        print_json({"title": record.title, "report": str(report), **rows})
+        return
     for environment, rows in table.groupby("environment", sort=False):
         size = f"{rows['rounds'].iloc[0]:,} rounds, {rows['runs'].iloc[0]} runs"
         title = f"{result.titles[str(environment)]}: mean regret after {size}"
@@ -107,6 +175,7 @@ def print_results(record: StudyRecord, table: pd.DataFrame) -> None:
             size = f"{rows['runs'].iloc[0]} runs"
             title = f"{replay.titles[str(environment)]}: mean success rate in the replay, {size}"
             _print_means(title, rows, replay.settings, "rate", partial(percent, places=1))
+    typer.echo(f"Report: {report}")
 
 
 def _print_means(

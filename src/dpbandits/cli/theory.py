@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
-from typer import Argument, Option
+from typer import Argument
 
 from ..errors import ArgumentError
-from ..validation import close_name
-from .inputs import clear_errors
-from .tables import new_console, new_table, with_rows
+from .inputs import AsJson, clear_errors
+from .tables import new_console, new_table, print_json, with_rows
 
 if TYPE_CHECKING:
     from ..theory import Bound
@@ -33,10 +30,13 @@ def theory(
             " describe the bound.",
         ),
     ] = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the published bounds and those derived here; compute the bound that you name."""
+    import numpy as np
+
     from ..theory import BOUNDS
+    from ..validation import close_name
 
     with clear_errors():
         if name is None:
@@ -63,14 +63,14 @@ def theory(
                 f"{name} has no value at these arguments: {error}", "arguments"
             ) from None
         if as_json:
-            typer.echo(json.dumps(_facts(bound) | {"value": np.asarray(value).tolist()}))
+            print_json(_facts(bound) | {"value": np.asarray(value).tolist()})
         else:
             typer.echo(", ".join(f"{one:.6g}" for one in np.atleast_1d(value)))
 
 
 def _list(bounds: list[Bound], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(list(map(_facts, bounds)), indent=2, ensure_ascii=False))
+        print_json(list(map(_facts, bounds)))
         return
     table = new_table("name", "kind", "constants", "holds", "on", "source")
     table.columns[0].no_wrap = True

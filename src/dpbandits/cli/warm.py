@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from typer import Argument
 
 from ..errors import ArgumentError
-from ..policies import Policy, find
-from .first_run import can_write, compile_cell
+from .first_run import can_write
 from .inputs import clear_errors
+
+if TYPE_CHECKING:
+    from ..policies import Policy
 
 _MOST_ROUNDS = 20_000  # until a release
 
@@ -62,6 +63,7 @@ def _study(file: Path) -> str:
     """Play one round of every cell, with the types of all rounds."""
     from ..studies import load_study
     from ..studies.cells import cells_of
+    from .compiling import compile_cell
 
     if not file.is_file():
         raise ArgumentError(f"there is no study file {file}")
@@ -73,6 +75,8 @@ def _study(file: Path) -> str:
 
 def _policy(name: str) -> str:
     """Play small instances, with every kind of budget and noise, until each has released."""
+    from ..policies import find
+
     cls, settings = find(name), [(None, "simulation")]
     for noise in ("simulation", "secure") if find_spec("opendp") else ("simulation",):
         settings += [(budget, noise) for budget in cls.example_budgets()]
@@ -97,6 +101,8 @@ def play(policy: Policy, rounds: int = 1) -> None:
 
 
 def _contexts(policy: Policy) -> Any:
+    import numpy as np
+
     if policy.sees == "advice":
         return np.full((policy.dimension, policy.n_arms), 1.0 / policy.n_arms)
     if policy.sees:

@@ -118,7 +118,10 @@ class Endpoint:
         self._headers = httpx.Headers({"content-type": "application/json"})
         if key is not None:
             if not key.isascii() or not key.isprintable() or " " in key or not key:
-                raise ArgumentError("key must be the text that was shown when it was made", "key")
+                raise ArgumentError(
+                    "key must be the text that `dpbandits keys add` showed when it made the key",
+                    "key",
+                )
             self._headers["authorization"] = f"Bearer {key}"  # which these headers do not print
 
     def ask(
@@ -199,7 +202,7 @@ def _error(came: httpx.Response | httpx.RequestError) -> ServiceError:
         return ServiceError.of(problem, came.status_code)
     # Other errors than these may quote headers, where the key is.
     why = f": {came}" if isinstance(came, httpx.ConnectError) and str(came) else ""
-    told = f"The service was not reached: {type(came).__name__}{why}."
+    told = f"The service could not be reached: {type(came).__name__}{why}."
     return ServiceError(None, "unreachable", told)
 
 
@@ -217,4 +220,5 @@ def read(response: httpx.Response, kind: type[T]) -> T:
 
 def unexpected(status: int) -> ServiceError:
     """The error of a reply that is not the service's."""
-    return ServiceError(status, "unexpected", "The reply is not one of the service.")
+    told = "The reply does not come from a service of dpbandits. Is the address right?"
+    return ServiceError(status, "unexpected", told)

@@ -128,13 +128,16 @@ def _plain(value: Any) -> Any:
     """An array or a number of NumPy as JSON has it."""
     if hasattr(value, "tolist"):
         return value.tolist()
-    raise TypeError(f"JSON has no {type(value).__name__}")
+    raise TypeError(
+        "a request may hold numbers, text, lists, dictionaries, arrays, True, False and None, got"
+        f" a value of type {type(value).__name__}"
+    )
 
 
 def _refuse_no_number(value: Any, word: str) -> None:
     """Refuse NaN and infinity, for which JSON would have null: no reward."""
     if isinstance(value, float) and not isfinite(value):
-        hint = "; None says that no reward will come" if word == "reward" else ""
+        hint = ", or None if no reward will come" if word == "reward" else ""
         raise ArgumentError(f"{word} must be a finite number{hint}", word)
     if isinstance(value, dict):
         for name, one in value.items():

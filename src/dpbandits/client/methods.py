@@ -92,7 +92,8 @@ class ClientMethods:
             if told.get("status") != "starting":
                 break
             if monotonic() >= end:
-                raise ServiceError(None, "starting", f"It was not ready after {within:g} seconds.")
+                late = f"The experiment was not ready after {within:g} seconds."
+                raise ServiceError(None, "starting", late)
             yield Pause(_LOOK_EVERY)
         return told
 

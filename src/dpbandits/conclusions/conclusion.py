@@ -26,8 +26,8 @@ from ..validation import real
 from .checklist import SOURCE, Item, checklist
 
 _OF_LEADER = (
-    "The arm that leads was picked from the results. The error is divided among all pairs of arms,"
-    " so these intervals hold all the same."
+    "The arm that leads was picked from the results. The intervals remain valid, because the"
+    " probability of an error is divided among all pairs of arms."
 )
 _NO_EFFECT = (
     "No difference is called an effect: arms were chosen by earlier results, and played at"
@@ -42,8 +42,8 @@ _EFFECT = (
     " the arms, at the times of the trial. The bandit learned nothing from these people."
 )
 _BIASED = (
-    "Means of arms that were chosen by earlier results are biased: that of a worse arm is too low"
-    " on average. So report the intervals, and no mean without its interval."
+    "Earlier results decided which arms were played. So the means of arms are biased: that of a"
+    " worse arm is too low on average. Report the intervals, and no mean without its interval."
 )
 _WIDTHS = (
     "The policy learns each answer when it comes, so this report shows no counts. But intervals"
@@ -56,9 +56,9 @@ _LOSSES = (
     " policy.diagnostics has them for the operator"
 )
 _APPROXIMATION = (
-    "'Without noise' is the half width for as many people with the same mean, if releases had no"
-    " noise. It is an approximation: the policy would have formed other batches, and made other"
-    " choices."
+    "The column 'without noise' has the half width that as many people with the same mean would"
+    " give if releases had no noise. It is an approximation: without noise the policy would have"
+    " formed other batches, and made other choices."
 )
 
 
@@ -393,7 +393,7 @@ def _effects(policy: Policy, facts: dict[str, Any]) -> Section:
         _EFFECT,
         f"The mean of {against} is subtracted from those of other arms{declared}.",
         f"{_with_probability(policy, level)} All intervals of this report hold together with at"
-        f" least {every}{once}.",
+        f" least {every} probability{once}.",
         *found.breaks,
     ]
     return Section("Effects, from the holdout", points, heads, rows)
@@ -439,14 +439,14 @@ def _counts(policy: Policy) -> str:
         return "none are shown, because no interval is"
     if counts_answers(policy):
         return "none are shown: they would tell how many answers are missing"
-    return "see 'Means': those in released sums"
+    return "see 'Means', which counts the rounds in released sums"
 
 
 def _held(policy: Policy, found: Found, together: str) -> str:
     level = f"{100.0 * found.intervals.confidence:.4g} %"
     return (
-        f"{_with_probability(policy, level)} They hold at all releases together and {together},"
-        " also if results decided when the trial ended."
+        f"{_with_probability(policy, level)} They hold at all releases together, and {together},"
+        " even if results decided when the trial ended."
     )
 
 
@@ -468,8 +468,8 @@ def _unreleased(facts: dict[str, Any]) -> Iterator[str]:
     waiting = facts["rounds"] - int(facts["means"].intervals.rounds.sum())
     if waiting > 0:
         yield (
-            f"{waiting:,} of the {facts['rounds']:,} recorded rounds are in none of these sums."
-            " They wait for a release, or their batch was left out."
+            f"{waiting:,} of the {facts['rounds']:,} recorded rounds are not in these means. They"
+            " wait for a release, or their batch was left out."
         )
 
 
@@ -501,7 +501,8 @@ def _compared(policy: Policy, facts: dict[str, Any]) -> Iterator[str]:
     both = 100.0 * max(2.0 * found.intervals.confidence - 1.0, 0.0)
     once = ", under the same condition" if returns(policy) else ""
     yield (
-        f"The intervals of means and of differences hold together with at least {both:.4g} %{once}."
+        "The intervals of means and of differences hold together with at least"
+        f" {both:.4g} % probability{once}."
     )
 
 
@@ -532,11 +533,11 @@ def _search(policy: Policy, found: str | None) -> Iterator[str]:
         yield f"The search has ended, and recommends {found}."
     failure = _failure(policy)
     if failure is None:
-        yield "It had a number of rounds, and promises no probability of an error."
+        yield "The search had a fixed number of rounds, and promises no bound on its error."
     else:
         yield (
-            f"It recommends another arm than a best one with a probability of at most {failure:g},"
-            f" if means stay the same ({policy.card.source})."
+            "The probability that it recommends an arm that is not best is at most"
+            f" {failure:g}, if means stay the same ({policy.card.source})."
         )
 
 

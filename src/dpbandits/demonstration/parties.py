@@ -293,7 +293,7 @@ class _Reader:
         try:
             reply = self._http.get(f"{self._at}/{part}".rstrip("/"))
         except httpx.RequestError as error:
-            raise PartyError(f"the service is not reached: {type(error).__name__}") from None
+            raise PartyError(f"the service cannot be reached: {type(error).__name__}") from None
         if reply.status_code != 200:
             raise PartyError(f"the service replies to /{part} with status {reply.status_code}")
         return reply.text

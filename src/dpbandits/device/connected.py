@@ -77,7 +77,11 @@ class ConnectedDevice(Blocking):
         self._receiver = self._server = Endpoint(server, key, retries)
         if pinned.policy._serving == "messages":
             if shuffler is None:
-                raise ArgumentError("shuffler must be the address of one", "shuffler")
+                raise ArgumentError(
+                    "shuffler must be the address of a shuffler, such as https://shuffler.example,"
+                    " because the policy takes messages, got None",
+                    "shuffler",
+                )
             self._receiver = Endpoint(shuffler, ticket, retries)
         self._path = f"/v1/experiments/{quote(pinned.name, safe='')}/"
         self._unit = {} if unit is None else {"unit": unit}

@@ -54,7 +54,11 @@ class Config:
             ) from error
         most = self.policy.max_rounds or 1
         if not 0 < self.reports <= most or not self.policy.takes_reports:
-            raise ArgumentError("config must be of a policy that takes so many reports", "config")
+            raise ArgumentError(
+                "config must be of a policy that takes reports or messages, with 'reports' an"
+                f" integer from 1 to {most}, got {self.reports}",
+                "config",
+            )
         if self.policy.config["noise"] != "secure":
             raise ArgumentError("config must be of a policy with noise='secure'", "config")
 
@@ -211,8 +215,8 @@ class Answering(_Rewarding):
     def choose(self, contexts: Any, ask: Ask) -> int:
         self._chosen, sees = False, self._config.policy.sees
         if (contexts is None) == bool(sees):
-            what = f"be {sees}" if sees else "not be given"
-            raise ArgumentError(f"contexts must {what} for this policy", "contexts")
+            what = f"be given: the policy takes {sees}" if sees else "not be given: it takes none"
+            raise ArgumentError(f"contexts must {what}", "contexts")
         decision_id = str(uuid4())
         told = ask("decisions", {"decision_id": decision_id, **({sees: contexts} if sees else {})})
         self._decision_id, self._chosen = decision_id, True
@@ -220,7 +224,10 @@ class Answering(_Rewarding):
 
     def report(self, reward: float | None) -> dict[str, Any]:
         if not self._chosen:
-            raise ArgumentError("choose() must come first: the server decides, and awaits a report")
+            raise ArgumentError(
+                "choose() must be called before report(): the server chooses the arm, and awaits"
+                " its reward"
+            )
         return {"decision_id": self._decision_id, "reward": self._randomise(self._counted(reward))}
 
 
@@ -237,4 +244,4 @@ def program_of(config: Config, left: int) -> Program:
 def _refuse_other(protocol: Protocol, told: Mapping[str, Any]) -> None:
     """Refuse a protocol that is not the config's for so many people."""
     if told["protocol"] != json.loads(json.dumps(protocol.to_dict())):
-        raise ArgumentError("protocol must equal that of config: the server describes another")
+        raise ArgumentError("protocol must be that of config, but the server describes another one")

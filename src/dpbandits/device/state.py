@@ -58,7 +58,7 @@ class StateFile:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = Lock(folder / "device.lock", wait=False)
         except BlockingIOError:
-            raise ClaimError(f"{folder} is that of a device that another process runs") from None
+            raise ClaimError(f"{folder} belongs to a device that another process runs") from None
         except OSError as error:
             raise StateFileError(f"{folder} cannot be used: {error.strerror}") from None
         try:
@@ -75,7 +75,7 @@ class StateFile:
             StoreError: the file cannot be written, and stays as it was.
         """
         if os.getpid() != self._process:
-            raise ClaimError("a fork cannot use the device of the process that it came from")
+            raise ClaimError("a forked process cannot use a device of its parent process")
         kept = replace(self.kept, **changes)
         content = json.dumps(asdict(kept)).encode()
         try:
@@ -101,16 +101,19 @@ class StateFile:
             if not self._lock.read():
                 return new
             raise StateFileError(
-                f"{self.path} was deleted: a new one would forget how many reports its person has"
+                f"{self.path} was deleted. A new file would forget how many reports the person has"
                 " sent"
             ) from None
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise StateFileError(
-                f"{self.path} cannot be read: {type(error).__name__}; a new one would forget how"
-                " many reports its person has sent"
+                f"{self.path} cannot be read: {type(error).__name__}. A new file would forget how"
+                " many reports the person has sent"
             ) from None
         if kept.experiment != new.experiment:
-            raise StateFileError(f"{self.path} is of a device of {kept.experiment!r}")
+            raise StateFileError(
+                f"{self.path} belongs to a device of the experiment {kept.experiment!r}, and not of"
+                f" {new.experiment!r}"
+            )
         return kept
 
 

@@ -29,7 +29,7 @@ def read(path: Path) -> dict[str, Any]:
             event = _event(line, path, number)
             if "_label_cost" not in event:
                 if "_outcomes" in event:
-                    raise _wrong(path, number, "several slots")
+                    raise _wrong(path, number, "a decision with several slots")
                 continue
             try:
                 found.append(_decision(event))
@@ -40,7 +40,8 @@ def read(path: Path) -> dict[str, Any]:
         raise ArgumentError(f"log must hold decisions in dsjson, got none: {path}", "log")
     if len(dropped) > 1:
         raise ArgumentError(
-            f"log must have dropped decisions at one rate, got several values of 'pdrop': {path}",
+            "log must have the same value of 'pdrop' (the rate of dropped decisions) in all lines,"
+            f" got several: {path}",
             "log",
         )
     return _columns(found)

@@ -14,7 +14,7 @@ from ..errors import ArgumentError
 from ..policies import Policy
 from ..policies.chooser import Chooser
 from ..tables import Frame
-from ..validation import choice, integer, interval_text, real
+from ..validation import choice, flag, integer, interval_text, real
 from ..validation import interval as pair
 from .estimators import ESTIMATORS, WITH_MODEL, Terms, Weights, terms, weights
 from .intervals import METHODS, Episodes, bernstein, betting, bootstrap
@@ -44,6 +44,7 @@ def evaluate(
     episode: str | None = None,
     features: Sequence[object] | str | np.ndarray | None = None,
     propensities: ArrayLike | str | None = None,
+    held_out: bool = False,
     resamples: int = 2000,
     seed: int = 0,
 ) -> Evaluation:
@@ -88,6 +89,8 @@ def evaluate(
             row for each row of the log.
         propensities: those of all arms, which CAB needs: shape (K,) or (rows, K), or the name of a
             column of lists.
+        held_out: whether only people of a holdout count: rows in whose column "held_out" is True.
+            Chance chose their arms, so every target can be evaluated.
         resamples: of the bootstrap.
         seed: of the bootstrap, and of policies that draw their arms.
 
@@ -125,7 +128,8 @@ def evaluate(
         real("largest_weight", largest_weight, 0.0, strict=True)
     if q is not None and estimator not in WITH_MODEL:
         raise ArgumentError(f"q must not be given for {estimator}, which uses no model", "q")
-    columns = Columns(arm, reward, propensity, episode, features, propensities)
+    flag("held_out", held_out)
+    columns = Columns(arm, reward, propensity, episode, features, propensities, held_out=held_out)
     rows = read_rows(log, columns)
     _refuse_rewards(rows, bounds)
     rng = np.random.default_rng(seed)
@@ -176,8 +180,8 @@ def _refuse_rewards(rows: Rows, bounds: tuple[float, float]) -> None:
     lo, hi = bounds
     if outside := int(((rows.rewards < lo) | (rows.rewards > hi)).sum()):
         raise ArgumentError(
-            f"reward_range must contain all rewards of the log, got {interval_text(lo, hi, False)},"
-            f" which {outside:,} of {len(rows):,} lie outside of",
+            f"reward_range must contain all rewards of the log, got {interval_text(lo, hi, False)}:"
+            f" {outside:,} of {len(rows):,} rewards lie outside of it",
             "reward_range",
         )
 

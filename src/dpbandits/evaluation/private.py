@@ -309,7 +309,9 @@ class Release:
         source = self._source()
         if len(terms.rewards) > source.most_records:
             raise ArgumentError(
-                f"grid must be coarser for {len(terms.rewards)} records, got {self.step!r}", "grid"
+                f"grid must be coarser, because sums over {len(terms.rewards)} records would not be"
+                f" exact, got {self.step!r}",
+                "grid",
             )
         moved = self.records_per_user * self._moved(terms)
         sums = self._released(terms, moved, source)

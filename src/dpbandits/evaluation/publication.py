@@ -154,8 +154,8 @@ def _refuse_unprotected(policy: Mapping[str, Any], release: Release) -> None:
     else:
         return
     raise ArgumentError(
-        f"target must be a policy with {without}, got one without: what it learned from these"
-        " records would show",
+        f"target must be a policy with {without}, got one without: its choices would reveal what it"
+        " learned from these records",
         "target",
     )
 

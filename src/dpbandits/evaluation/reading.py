@@ -43,6 +43,7 @@ class Columns(NamedTuple):
     propensities: Any = None
     user: str | None = None
     private: bool = False  # whether no reward may decide what is refused or left out
+    held_out: bool = False  # whether only rows of a holdout count
 
 
 def read_rows(log: str | os.PathLike[str] | Frame, columns: Columns) -> Rows:
@@ -155,9 +156,8 @@ def _of_decisions(table: Frame, columns: Columns) -> Columns:
         return columns
     if "episode" not in (column_names(table) or ()):
         raise ArgumentError(
-            "episode must be given, because the log of decisions has no column 'episode': an"
-            " earlier version wrote it. Where the policy draws anew in each round, take"
-            " episode='number'",
+            "episode must be given, because an earlier version wrote this log of decisions, without"
+            " a column 'episode'. If the policy draws anew in each round, give episode='number'",
             "episode",
         )
     return columns._replace(episode="episode")
@@ -177,11 +177,19 @@ def _rows(table: Frame, columns: Columns, of_decisions: bool) -> Rows:
     recorded, there = everyone, column_names(table) or []
     if "recorded" in there:
         recorded = read("recorded", "recorded", known.FLAGS) != 0.0
+    asked = everyone
+    if columns.held_out:
+        asked = read("held_out", "held_out", known.FLAGS) != 0.0
+        if not asked.any():
+            raise ArgumentError(
+                "held_out must be False, because the log has no held-out people, got True",
+                "held_out",
+            )
     answered = everyone if columns.private else ~np.isnan(rewards)
-    kept = np.flatnonzero(recorded & answered)
+    kept = np.flatnonzero(asked & recorded & answered)
     left_out = (
-        ("not recorded", int(total - recorded.sum())),
-        ("without a reward", int((recorded & ~answered).sum())),
+        ("not recorded", int((asked & ~recorded).sum())),
+        ("without a reward", int((asked & recorded & ~answered).sum())),
     )
     if kept.size == 0:
         raise ArgumentError("log must hold recorded decisions with rewards, got none", "log")

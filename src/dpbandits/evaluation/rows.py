@@ -123,7 +123,8 @@ def refuse_missing_overlap(rows: Rows, target: np.ndarray) -> None:
             "log must leave each arm of the target a chance, got propensity 1 in"
             f" {count:,} of {len(rows):,} rows in which the target may choose another arm: those"
             " rows show nothing of other arms. Policies that draw nothing, such as Arms and Linear,"
-            " log the propensity 1. Evaluate from decisions that were drawn at random",
+            " log the propensity 1. Evaluate from decisions that were drawn at random, such as"
+            " those of a holdout (held_out=True)",
             "log",
         )
     if not (chosen(target, rows.arms) > 0.0).any():

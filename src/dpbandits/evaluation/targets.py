@@ -40,8 +40,9 @@ def _probabilities(target: Any, rows: Rows, rng: np.random.Generator | None) -> 
         return found
     if rows.positions is None or rows.positions.max() >= found.shape[2]:
         raise ArgumentError(
-            "target must have two axes, for rows and arms, unless the log has positions, and a"
-            f" number for each position, got shape {found.shape}",
+            "target must be a table with a row for each record and a column for each arm, got shape"
+            f" {found.shape}. A third axis, for positions, is allowed only if the log has"
+            " positions, and must cover them all",
             "target",
         )
     return found[np.arange(len(rows)), :, rows.positions]

@@ -65,7 +65,8 @@ def through(law: np.ndarray, sizes: Sizes, channel: np.ndarray) -> np.ndarray:
     least = law[law > 0].min() * channel[channel > 0].min() ** (t - 1)
     if law.dtype != object and least < _TINY:
         raise ArgumentError(
-            f"channel must have larger probabilities for {t} rounds, or fractions.Fraction only",
+            f"channel must have larger probabilities for {t} rounds, or only numbers of type"
+            " fractions.Fraction: products of these floats are too small",
             "channel",
         )
     law = law.reshape(*(x, k, k, r) * (t - 1), x * k)
@@ -127,7 +128,7 @@ def _distributions(name: str, table: np.ndarray, rounds: int) -> np.ndarray:
         if table[table > 0.0].min() ** rounds < _TINY:
             raise ArgumentError(
                 f"{name} must have no positive number below {_TINY ** (1 / rounds):.1g} for"
-                f" {rounds} rounds, or fractions only",
+                f" {rounds} rounds, or only fractions such as '1/3'",
                 "probabilities",
             )
     return table

@@ -221,7 +221,7 @@ class FinitePolicy:
         refuse_large(Sizes(k, reports.size, 1, rounds))
         if (asked := sum((k * reports.size) ** t for t in range(rounds))) > _MOST_ASKED:
             raise ArgumentError(
-                f"horizon must be shorter, or reach less: {k} arms, {reports.size} reports and"
+                f"horizon must be shorter, or reach smaller: {k} arms, {reports.size} reports and"
                 f" {rounds} rounds have {asked:,} histories, and at most {_MOST_ASKED:,} are"
                 " feasible",
                 "horizon",

@@ -157,7 +157,8 @@ class Estimator(ABC):
         """
         if self.link not in ("logistic", "probit") or tuple(self.outcome_range) != (0, 1):
             raise _NoProbabilities(
-                "probabilities need the link 'logistic' or 'probit', and outcome_range=(0, 1)"
+                "predict_proba needs the link 'logistic' or 'probit', and outcome_range=(0, 1), got"
+                f" {self.link!r} and {self.outcome_range!r}"
             )
         return self._probabilities
 
@@ -223,7 +224,9 @@ class Estimator(ABC):
         source = self._source() if self.budget is not None else None
         if source is not None and people > source.most_records and not self._is_local:
             raise ArgumentError(
-                f"grid must be coarser for {people} people, got {self._step!r}", "grid"
+                f"grid must be coarser, because sums over {people} people would not be exact, got"
+                f" {self._step!r}",
+                "grid",
             )
         return source
 
@@ -231,9 +234,9 @@ class Estimator(ABC):
         """The sums, from arguments that are checked on the way."""
         lo, hi = interval("outcome_range", self.outcome_range)
         if max(hi - lo, -lo, hi) > WIDEST or hi - lo < NARROWEST:
-            what = f"{NARROWEST:g} and {WIDEST:g} wide and lie within {WIDEST:g} of zero"
+            what = f"have a width from {NARROWEST:g} to {WIDEST:g}, and ends within {WIDEST:g} of 0"
             raise ArgumentError(
-                f"outcome_range must be between {what}, got {self.outcome_range!r}", "outcome_range"
+                f"outcome_range must {what}, got {self.outcome_range!r}", "outcome_range"
             )
         length, radius = float(self.context_bound), float(self.parameter_bound)
         return Score(self.link, (lo, hi), length, radius, bounded)
@@ -255,11 +258,11 @@ class Changes(NamedTuple):
             return ""
         lo, hi = model.outcome_range
         said = {
-            f"{self.zeroed:,} cells are no numbers and count as 0": self.zeroed,
+            f"{self.zeroed:,} cells are not numbers and count as 0": self.zeroed,
             f"{self.empty:,} columns hold no number": self.empty,
             f"the features of {self.scaled:,} people are longer than"
             f" context_bound={model.context_bound:g} and were scaled to it": self.scaled,
-            f"{self.unanswered:,} people have no outcome and add nothing": self.unanswered,
+            f"{self.unanswered:,} people have no outcome and are left out": self.unanswered,
             f"{self.clipped:,} outcomes lie outside of outcome_range=({lo:g}, {hi:g}) and were"
             " clipped to it": self.clipped,
         }

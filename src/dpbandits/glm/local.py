@@ -146,7 +146,7 @@ class LocalDevice:
         if features.shape != (1, d) or getattr(x, "ndim", 1) > 1:
             raise ArgumentError(f"x must have shape ({d},)", "x")
         if self._sent:
-            raise DPBanditsError("a device reports once, and this one has reported")
+            raise DPBanditsError("a device reports only once, and this one has already reported")
         found = None if vector is None else entries(y)
         outcome = math.nan if found is None or found.values.ndim else float(found.values)
         # Before the noise is drawn: a report that is interrupted counts as sent.

@@ -113,7 +113,8 @@ class ObjectivePerturbation:
 
         if determinant >= budget.epsilon or not excess(1e9) > 0.0:
             raise ArgumentError(
-                f"ridge must be larger, or the budget must be, got {ridge:g} and {budget!r}",
+                f"ridge must be larger for this budget, or the budget larger, got ridge={ridge:g}"
+                f" and budget={budget!r}",
                 "ridge",
             )
         lo, hi = score.outcome_range

@@ -58,7 +58,9 @@ class Spending:
             multipliers = [math.inf]
         if not all(_NARROWEST <= multiplier <= _WIDEST for multiplier in multipliers):
             raise ArgumentError(
-                f"budget must be less extreme for {len(shares)} releases, got {budget!r}", "budget"
+                f"budget must be less extreme for {len(shares)} releases: each noise multiplier"
+                f" must be between {_NARROWEST:g} and {_WIDEST:g}, got {budget!r}",
+                "budget",
             )
         channels = tuple(Gaussian(multiplier) for multiplier in multipliers)
         if not published:

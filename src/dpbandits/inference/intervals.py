@@ -262,7 +262,9 @@ def asked(
         if difference is not None:
             raise ArgumentError("difference must not be given with a control", "difference")
         if n_arms == 1:
-            raise ArgumentError("control must be one of two arms or more", "control")
+            raise ArgumentError(
+                f"control must be None for a policy with one arm, got {shown(control)}", "control"
+            )
         return Differences.from_control(number("control", control), n_arms)
     if difference is None:
         return None

@@ -142,7 +142,8 @@ class DecisionLog:
         policy = self._policy()
         if policy is None:
             raise UpdateError(
-                "decision must come from a living policy, got one of a log without its policy"
+                "decision must come from the policy of this log, which no longer exists in this"
+                " process"
             )
         row: dict[str, Any] = dict.fromkeys(COLUMNS)
         row["time"] = time.time() if at is None else real("at", at)
@@ -167,8 +168,8 @@ class DecisionLog:
                 row["episode"] = f"{policy._first_life}-{own.drawn}{self._forked(own.drawn)}"
         elif reward is None or contexts is not None:
             raise ArgumentError(
-                "decision must be a decision of pull() unless a reward alone is written,"
-                " because a token does not name the arm, got a token",
+                "decision must be an object from pull(), because a token does not name the arm, got"
+                " a token. A token is enough to write a reward without contexts",
                 "decision",
             )
         self._rows.add(row)

@@ -185,8 +185,8 @@ def _tell(policy: Policy, log: Log, taken: int, off: np.ndarray) -> None:
     )
     tell(
         n - taken,
-        "propensities leave out %d of the %d records of the log (%.0f %%); a larger"
-        " least_propensity leaves out fewer, at a bias",
+        "%d of the %d records of the log (%.0f %%) are left out because of their propensities. A"
+        " larger least_propensity leaves out fewer, but biases estimates",
     )
     if off.max() > 0.0:
         LOGGER.warning(

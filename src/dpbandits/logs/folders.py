@@ -132,8 +132,8 @@ def read_table(
     often = [int(one[_MOST]) for one in told if one[_MOST] != b"None"]
     if fit and private and max(often, default=1) > 1:
         raise ArgumentError(
-            f"{argument} must hold no person twice while it is private, got the log of a policy"
-            f" with max_rounds={max(often)}: take one record of each user from read_logs()",
+            f"{argument} must hold each person only once if it is private, got the log of a policy"
+            f" with max_rounds={max(often)}: use read_logs(), and keep one record of each user",
             argument,
         )
     table = pa.concat_tables(tables)
@@ -177,7 +177,7 @@ def refuse_unrecorded(frame: Frame) -> None:
     if (recorded == 0.0).any():
         first, more = int((recorded == 0.0).argmax()), int((recorded == 0.0).sum()) - 1
         raise ArgumentError(
-            "frame (column 'recorded') must hold no False while the log is private, got False in"
+            "frame (column 'recorded') must hold no False if the log is private, got False in"
             f" row {first}{f', and in {more:,} more' if more else ''}: such a round may belong to"
             " a person who is in the log already. Leave out these rows. If no person is in the log"
             " twice, leave out the column instead",

@@ -162,9 +162,9 @@ class Plan:
             )
         if world is None or self.rounds < self.horizon:
             raise ArgumentError(
-                f"rounds must equal the horizon ({self.horizon}) to find a budget, because the plan"
-                f" must have simulated the regret of all rounds; got {self.rounds}. Make the plan"
-                " with an environment, and with these rounds",
+                f"rounds must equal the horizon, {self.horizon}, to find a budget for a regret, got"
+                f" {self.rounds}. Make the plan anew with rounds={self.horizon} and an environment:"
+                " it must simulate all rounds",
                 "rounds",
             )
         if self.budget is None:
@@ -386,16 +386,19 @@ class Plan:
             yield f"By {label_of(proved.bound)} it is {when}."
         if self.floor is not None:
             yield (
-                "Asymptotic, for T → ∞; may be above or below what short runs cost: no such policy"
-                f" loses less than {self.floor.bound.source} says,"
-                f" {reward_amount(self.floor.values[0])} at {self.horizon:,} rounds."
+                f"As T → ∞, no such policy loses less than {self.floor.bound.source} says:"
+                f" {reward_amount(self.floor.values[0])} at {self.horizon:,} rounds. This bound is"
+                " asymptotic, and short runs may cost more or less."
             )
         if (meet := self._crossover()) is not None:
             decides = f"privacy decides what must be lost up to round {meet:,}"
             leaves = f"bounds leave room for free privacy from round {meet:,} on"
             yield f"In the worst case {decides if meet > self.horizon else leaves}."
         if self.setting.experts and not (self.table["promise"] < self.horizon).any():
-            yield "No bound is below the horizon: none says more than the range of rewards does."
+            yield (
+                "All bounds are at least the horizon, so none says more than the range of rewards"
+                " does."
+            )
 
     def _crossover(self) -> int | None:
         """The round from which on privacy can be free on the worst of such arms; None if

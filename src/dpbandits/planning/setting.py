@@ -91,11 +91,6 @@ class Setting(DecisionProblem):
                 f"environment must have {self.n_arms} arms and {self.shows}, got {world!r}",
                 "environment",
             )
-        if self.goal == "best arm" and self.trust != "central":
-            raise ArgumentError(
-                "goal must be 'regret' for trust other than 'central', got 'best arm'",
-                "goal",
-            )
 
     @property
     def rewards(self) -> str:

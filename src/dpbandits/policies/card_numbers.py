@@ -22,7 +22,7 @@ CURRENCIES = {  # of ledgers, in words
 }
 _LAWS = {  # in the column 'noise'
     "certified": (
-        "'certified' means noise of a law of the algorithm's own, which no single scale describes."
+        "'certified' means noise whose law is the algorithm's own. No single scale describes it."
     ),
     "void": "'void' means noise for which no privacy is proved.",
     "pure": (
@@ -48,7 +48,7 @@ def constants_of(policy: Policy) -> Iterator[list[str]]:
     yield ["numbers in a release", f"{statistic.size:,}"]
     law = {
         OPEN: "none: releases are exact",
-        CERTIFIED: "a law of the algorithm's own, with its own proof (see 'proof')",
+        CERTIFIED: "the algorithm's own, which has its own proof (see 'proof')",
     }
     yield ["law of the noise", law.get(channel.family, channel.name)]
     if channel.family != OPEN:
@@ -76,11 +76,11 @@ def _multiplier(policy: Policy, kind: str) -> str:
     family = policy.channel.family
     if family == CERTIFIED:
         return (
-            "Gaussian noise with a standard deviation of this multiple of the sensitivity would"
-            " cost as much"
+            "Gaussian noise would cost as much privacy if its standard deviation were the"
+            " sensitivity times this number"
         )
     if family == HEMISPHERE:
-        return "1 / epsilon of the randomiser"
+        return "1 / epsilon, for the epsilon that the device spends on one report"
     if (factor := _factor(policy)) == 1.0:
         return f"the {kind} of the noise divided by the sensitivity"
     return (
@@ -122,8 +122,8 @@ def _scaled(policy: Policy, kind: str) -> str:
     if policy.effective_budget is None:
         return variable
     return (
-        f"{variable}: sensitivity times multiplier times {factor:.6g}. The factor is needed because"
-        " a record stays in all later releases of the running sum"
+        f"{variable}. It is the sensitivity times the multiplier times {factor:.6g}. This last"
+        " factor is needed because a record stays in all later releases of the running sum"
     )
 
 
@@ -134,20 +134,22 @@ def ledger_of(policy: Policy) -> tuple[list[str], Sequence[str], Sequence[Sequen
     if not rows:
         return ["Nothing has been released yet."], (), ()
     shown = f"The table shows the last {len(rows)} of {len(ledger):,} lines"
-    last = "" if len(rows) == len(ledger) else f"{shown}; a line may stand for several releases. "
+    last = "" if len(rows) == len(ledger) else f"{shown}. A line may stand for several releases. "
+    made = f"The policy has made {releases_in(ledger)}"
     if ledger.meter is None:
-        notes = [f"{releases_in(ledger)}. {last}Costs are not computed, because no budget holds."]
+        notes = [f"{made}. {last}Costs are not computed, because no budget holds."]
         return [*notes, *_laws(rows)], heads, rows
     meter, factor = ledger.meter, _factor(policy)
     notes = [
-        f"{releases_in(ledger)}. {last}Costs are in {CURRENCIES[meter.currency]}; the budget"
-        f" allows {meter.limit:.6g} for each {unit_of(policy.guarantee)}.",
+        f"{made}. {last}Costs are measured by {CURRENCIES[meter.currency]}. The budget allows"
+        f" {meter.limit:.6g} for each {unit_of(policy.guarantee)}.",
         _who_pays(policy),
     ]
     moved = ledger.frame["sensitivity"].min()
     if moved < policy.statistic.max_sensitivity * (1.0 - 1e-9):
         notes.append(
-            "A release has less noise if a record moves it by less than the sensitivity above."
+            "A release has less noise than stated above if a record moves it by less than the"
+            " sensitivity."
         )
     if factor != 1.0 and ledger.frame["noise_scale"].notna().any():
         notes.append(f"The column 'scale' omits the factor {factor:.6g} of the running sum.")
@@ -169,8 +171,8 @@ def _who_pays(policy: Policy) -> str:
     if most is not None:
         releases = f"{most:,} releases" if most > 1 else "1 release"
         return (
-            f"The cost of a line is that of {releases} with rounds of one user. {pays} A user pays"
-            " at most the largest total that a record pays."
+            f"The cost of a line is that of {releases} with rounds of one user. {pays} Add up what"
+            " each record pays: a user pays at most the largest of these totals."
         )
     alone = counter is None or isinstance(counter, Independent)
     later = "" if alone else ", and for all later releases of the running sum"

@@ -123,7 +123,7 @@ class Chooser:
             raise ArgumentError(
                 f"text must be the JSON of a chooser, got {error!r}", "text"
             ) from error
-        raise ArgumentError("chooser must be of the policy that made the device", "chooser")
+        raise ArgumentError("chooser must come from the policy that made the device", "chooser")
 
     def __reduce__(self) -> Any:
         return Chooser.from_json, (self.to_json(),)

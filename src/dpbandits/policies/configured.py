@@ -22,6 +22,7 @@ from ..protocol import Card, Kernels, Statistic
 from ..session.estimates import UNKNOWN, ArmEstimates
 from ..session.options import DEFAULTS, NAMES, RENAMED, Settings
 from .registry import preset_of
+from .sums import rounding_of
 from .terms import Terms
 
 # Arguments in which workers that learn from each other may differ.
@@ -78,6 +79,11 @@ class Configured(ABC):
         has that scale.
         """
         return self.noise_scale, 0.0
+
+    @property
+    def _rounding(self) -> float:
+        """By how much rounding moves the mean of rewards, at most."""
+        return rounding_of(self.grid, *self.reward_range)
 
     def params_for(self, n: int) -> Any:
         """``params`` under which an arm's first batch has n rounds, where batches may be of any

@@ -103,7 +103,8 @@ class Kept(Configured):
             self.save(where)
         if self._keeper is None:
             raise ArgumentError(
-                "where must name a place, because the policy was not saved", "where"
+                "where must name a place, because the policy has not been saved yet, got None",
+                "where",
             )
         with batch_of([self]):
             yield self._keeper
@@ -184,15 +185,15 @@ class Kept(Configured):
             raise ClaimError(f"{place} was not written: this is a simulation of a policy")
         if self.session.gate.is_fork:
             raise ClaimError(
-                f"{place} was not written: this process is a fork; save in the process that"
-                f" made the policy; {WHY}"
+                f"{place} was not written: this process is a fork. Save in the process that made"
+                f" the policy: {WHY}"
             )
         witness, before = Witness(self._first_life), self._keeper
         with witness.alone():
             if not witness.is_of(self.session.life):
                 raise ClaimError(
                     f"{place} was not written: an earlier save of this policy has been loaded and"
-                    f" carries on; {WHY}"
+                    f" carries on, and {WHY}"
                 )
             self._begin(place, witness, 0 if before is None else before.next_number, new=new)
 

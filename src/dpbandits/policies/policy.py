@@ -377,7 +377,10 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
         Raises:
             ArgumentError: the policy takes neither reports nor messages.
         """
-        raise ArgumentError("the policy must take reports or messages to have devices")
+        raise ArgumentError(
+            "the policy has no devices: make it with reports=True or messages=True, if its class"
+            " takes one of them"
+        )
 
     # Arms -------------------------------------------------------------------------------------
 

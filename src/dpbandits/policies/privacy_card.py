@@ -29,7 +29,7 @@ from .sums import at_the_end
 Policy = Any  # whose module imports this one
 
 DELTA = 1e-6  # at which notions without a delta are translated
-NOT_AUDITED = "not audited: no attack was run"
+NOT_AUDITED = "not audited (no attack was run)"
 _SHOWN = {  # of ``Policy.sees``
     "contexts": "The contexts, which are public, and all that choices reveal about them",
     "advice": "The advice, which is public, and all that choices reveal about it",
@@ -67,6 +67,15 @@ class PrivacyCard:
     measured: str
     sections: tuple[Section, ...]
 
+    def to_dict(self) -> dict[str, Any]:
+        """The card as data: attributes by name, with dictionaries of budgets and sections."""
+        budgets = {name: getattr(self, name) for name in ("claimed", "holds", "derived")}
+        return {
+            **vars(self),
+            **{name: budget and budget.to_dict() for name, budget in budgets.items()},
+            "sections": [section.to_dict() for section in self.sections],
+        }
+
     @classmethod
     def of(cls, policy: Policy, audit: Audited | None = None) -> PrivacyCard:
         """The card of a policy as it stands; ``audit`` has a ``sentence``."""
@@ -75,7 +84,7 @@ class PrivacyCard:
         heads = ["claimed", "privacy loss so far, by the ledger", "measured by attack"]
         row = [_claimed(promise), _spent_in(promise, ledger), measured]
         sections = (
-            Section("Three numbers", (), heads, [row]),
+            Section("Three numbers", list(_words(policy)), heads, [row]),
             Section("Promise", rows=list(_promised(policy))),
             Section("Assumptions", points=promise.assumptions),
             Section("Enforcement", rows=list(_enforced(policy))),
@@ -117,7 +126,7 @@ class PrivacyCard:
     def markdown(self, errata: str | None = None) -> str:
         """The page as Markdown.  ``errata`` is where a site has its page of errata, for links."""
         name = self.policy.partition("(")[0]
-        lines = [f"# {name}", f"Privacy card of {self.title}, as `{self.policy}`."]
+        lines = [f"# {name}", f"This privacy card describes `{self.policy}`: {self.title}."]
         lines += [one.markdown() for one in self.sections]
         found = "\n\n".join(lines) + "\n"
         if errata is None:
@@ -152,26 +161,47 @@ def as_approx(policy: Policy) -> ApproxDP | None:
 # What the sections say ------------------------------------------------------------------------
 
 
+def _words(policy: Policy) -> Iterator[str]:
+    """The terms of a card, for readers who meet them here first."""
+    yield (
+        "A policy chooses one of several options, called arms, in each round. A reward, or"
+        " answer, is a number that says how well the chosen arm did. A record is the data of one"
+        " round."
+    )
+    if policy.card.hides_contexts or policy.sees == "contexts":
+        yield (
+            "Contexts, or features, are numbers that are known before a choice, about the person or"
+            " the arms."
+        )
+    noisy = "" if policy.budget is None else "noisy "
+    yield (
+        f"A release is a {noisy}value, computed from records, that the policy learns from. The"
+        " ledger lists all releases, and the privacy loss that they cause."
+    )
+
+
 def _claimed(promise: Guarantee) -> str:
     if promise.asked is None:
         return "nothing: there is no budget"
     if promise.holds is None:
-        return f"{promise.asked} was asked for; nothing holds"
+        return f"{promise.asked} was asked for, but no guarantee holds"
     really = "" if promise.holds == promise.asked else f", but {promise.holds.shown()} holds"
-    nobody = "; simulated noise, which protects nobody" if promise.simulated else ""
+    nobody = ". But the noise is simulated, and protects nobody" if promise.simulated else ""
     return f"{promise.asked}{really}{nobody}"
 
 
 def _spent_in(promise: Guarantee, ledger: Ledger) -> str:
     who = unit_of(promise)
-    limit = "" if promise.holds is None else f"; limit for each {who}: {promise.holds.shown()}"
+    holds = promise.holds
+    limit = "" if holds is None else f". The limit for each {who} is {holds.shown()}"
     if not ledger.releases:
         return f"nothing yet, because no release was made{limit}"
-    if promise.holds is None:
-        return f"{spent(promise, None)}; {releases_in(ledger)}"
+    if holds is None:
+        return f"{spent(promise, None)}. So far the policy has made {releases_in(ledger)}"
     total = ledger.spent()
     cost = "nothing" if total is None else total.shown()
-    return f"{releases_in(ledger)} so far; the {who} that lost most has lost {cost}{limit}"
+    made = f"{releases_in(ledger)} so far"
+    return f"{made}. The {who} that lost most privacy has lost {cost}{limit}"
 
 
 def _promised(policy: Policy) -> Iterator[list[str]]:
@@ -182,14 +212,14 @@ def _promised(policy: Policy) -> Iterator[list[str]]:
         return
     differ = f"data sets that differ in the {promise.protects} of one {promise.unit}"
     yield ["neighbours", differ]
-    adversary = f"adversary: {promise.view} ({promise.observers})"
+    adversary = f"{promise.view} privacy, from {promise.observers}"
     trust = f"{promise.trust_model} trust{_unmet(policy)}"
-    yield ["privacy notion", f"{promise.holds.shown()}; {trust}; {adversary}"]
+    yield ["privacy notion", f"{promise.holds.shown()} under {trust}: {adversary}"]
     found = as_approx(policy)
     if found is not None:
         pair = f"({upward(found.epsilon):.6g}, {found.delta:g})-DP"
-        other = "policy.guarantee.holds.to_approx(delta) computes it for another delta"
-        yield ["as (epsilon, delta)", f"{pair}; {other}"]
+        other = "In Python, policy.guarantee.holds.to_approx(delta) does this for another delta"
+        yield ["as (epsilon, delta)", f"{pair}, which the promise implies. {other}"]
     yield ["in other words", promise.means]
 
 
@@ -199,7 +229,7 @@ def _of_holdout(policy: Policy) -> Iterator[Section]:
         return
     notes, heads, rows = ledger_of(held)
     loss = f"Privacy loss so far, by the ledger: {_spent_in(policy.guarantee, held.ledger)}"
-    apart = "No person is in releases of both: losses do not add up"
+    apart = "No person is in releases of both bandit and holdout, so their losses do not add up"
     yield Section("Holdout", [f"{held}.", f"{loss}.", f"{apart}.", *notes], heads, rows)
 
 
@@ -219,7 +249,7 @@ def _enforced(policy: Policy) -> Iterator[list[str]]:
     yield ["when releases are made", schedule(policy)]
     if not private:  # releases are the true sums
         return
-    yield ["decisions", "the code that decides receives no raw reward"]
+    yield ["decisions", "the code that chooses arms receives no reward without noise"]
     if policy.guarantee.holds is not None:
         yield [
             "the budget",
@@ -240,8 +270,9 @@ def _enforced(policy: Policy) -> Iterator[list[str]]:
     ]
     yield [
         "copies",
-        "the code refuses to copy or pickle a policy, to continue from an older or second copy of a"
-        " saved policy, and to release in a forked process",
+        "the code refuses to copy a policy (or to pickle it, in Python), and to continue from an"
+        " older or second copy of a saved policy. It also refuses to make releases in a copy of the"
+        " running process (a fork)",
     ]
     if settings.max_rounds is not None:
         most = f"{settings.max_rounds:,} recorded rounds"
@@ -254,12 +285,12 @@ def _closed(policy: Policy) -> str:
         return "the policy always chooses among all arms; the code refuses to close one"
     if policy.card.hides_contexts:
         return (
-            "the operator may close arms for a person. The arms that are open to a person are part"
-            " of their private contexts"
+            "the party that runs the policy may close arms for a person. The arms that are open to"
+            " a person are part of their private contexts"
         )
     return (
-        "the operator may close arms for a person. Everyone may see which arms are open. Which arms"
-        " are open must not depend on unreleased rewards"
+        "the party that runs the policy may close arms for a person. Everyone may see which arms"
+        " are open. Which arms are open must not depend on unreleased rewards"
     )
 
 
@@ -276,12 +307,12 @@ def schedule(policy: Policy) -> str:
         )
     if policy.card.learns_at_once and not within:
         return (
-            "at every answer, in order of arrival. An answer that the operator declares missing"
-            f" counts as {default}"
+            "at every answer, in order of arrival. An answer that the party that runs the policy"
+            f" declares missing counts as {default}"
         )
     if isinstance(within, str):
-        plus = f" (plus at most 1/60 of {within} or 1 s, whichever is longer)"
-        wait = f"{within} after the last decision of an {_EPISODE}{plus}"
+        plus = f"later by at most 1/60 of {within} or 1 s, whichever is longer"
+        wait = f"{within} after the last decision of an {_EPISODE}, or {plus}"
     else:
         wait = f"{within:,} decisions" if within else "at the first decision"
         wait += f" after an {_EPISODE}"
@@ -291,16 +322,16 @@ def schedule(policy: Policy) -> str:
 
 
 def _noise(policy: Policy) -> str:
-    simulated = "SIMULATED, from a seeded generator"
+    simulated = "SIMULATED: a seed makes this noise repeatable, and it protects nobody"
     if policy.takes_reports:
         drawn = "drawn on people's devices, before anything is sent"
-        return drawn if policy.noise_source.secure else f"{simulated}; {drawn}"
-    once = "noise is never drawn again for the same release"
+        return drawn if policy.noise_source.secure else f"{simulated}. It is {drawn}"
+    once = "Noise is never drawn again for the same release"
     if not policy.noise_source.secure:
-        return f"{simulated}; {once}"
+        return f"{simulated}. {once}"
     return (
-        f"secure: multiples of {policy.grid:.4g}, from the randomness of the operating system;"
-        f" {once}"
+        f"secure: drawn by the randomness of the operating system, in multiples of"
+        f" {policy.grid:.4g}. {once}"
     )
 
 
@@ -314,7 +345,7 @@ def _unprotected(policy: Policy) -> Iterator[str]:
         yield "The duration of a call, which is not constant"
     yield "The fact that a person took part, and in which round"
     if settings.max_rounds is None:
-        yield f"A person who returns: {_returning(policy)}"
+        yield f"A person who returns loses more privacy: {_returning(policy)}"
     if policy.card.hides_contexts:
         yield "A person's own decision: anyone who sees it may learn something of their contexts"
     elif policy.sees:
@@ -324,9 +355,9 @@ def _unprotected(policy: Policy) -> Iterator[str]:
     if settings.answers_within is None or (
         policy.card.learns_at_once and not settings.answers_within
     ):
-        yield "When an answer came, and whether one came: the times of releases show both"
+        yield "When an answer came, and whether one came at all: the times of releases show both"
     elif not policy.takes_reports:
-        yield "Counts of late and clipped answers, which have no noise. Do not publish these counts"
+        yield "Counts of late and clipped answers. They have no noise, so do not publish them"
 
 
 def _returning(policy: Policy) -> str:
@@ -350,7 +381,7 @@ def _returning(policy: Policy) -> str:
     if policy.takes_reports:
         return f"k {rounds} cost k times {budget}{bounds}"
     return (
-        f"k {rounds} in k separate releases cost k times {budget}. Together in one release they"
+        f"k {rounds} in k separate releases cost k times {budget}. k {rounds} in the same release"
         f" cost up to k^2 times the budget{bounds}"
     )
 

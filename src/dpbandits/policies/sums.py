@@ -79,7 +79,8 @@ def at_the_end(policy: Policy) -> str:
         return f"There are no confidence intervals of the arms' means: {why}"
     return (
         "Confidence intervals of the arms' means and of their differences hold at all releases"
-        " together. They follow from released values, and cost no privacy: dpb.conclude(policy)"
+        " together, however often you look. They follow from released values, and cost no privacy."
+        " In Python, dpb.conclude(policy) computes them"
     )
 
 
@@ -106,7 +107,7 @@ def reader_of_sums(policy: Policy, estimates: ArmEstimates) -> Callable[[], Rele
     lo, hi = policy.reward_range
     width, count = hi - lo, policy.n_arms
     noise = noise_of(policy)
-    rounding = rounding_of(policy.grid, lo, hi)
+    rounding = policy._rounding
     made, every = policy.session.exchange.made[:], policy.statistic.sums_of == "arms"
 
     def from_batches() -> ReleasedSums:
@@ -150,8 +151,7 @@ def what_breaks(policy: Policy) -> Iterator[str]:
     yield from BREAK_ALL
     at_once = counts_answers(policy)
     missing = (
-        "is not counted, so if whether people answer depends on their rewards, the intervals are"
-        " wrong"
+        "is not counted. The intervals are wrong if it depends on rewards whether people answer"
         if at_once
         else f"counts as {policy.default_reward:g}"
     )
@@ -165,10 +165,10 @@ def what_breaks(policy: Policy) -> Iterator[str]:
             " where the shuffler fills up a batch."
         )
     yield (
-        "A batch of an arm that was retired and added again is left out. If the times of this"
-        " depend on unreleased rewards, the intervals are wrong."
+        "If an arm was retired and added again, the batch that this interrupted is left out. The"
+        " intervals are wrong if unreleased rewards decided when this happened."
     )
-    yield "A cancelled decision leaves no reward, and the mean is that of the others."
+    yield "A cancelled decision has no reward. Means are those of all other decisions."
     if at_once:
         yield (
             "Answers are learned in order of arrival. If good answers come sooner than bad ones,"

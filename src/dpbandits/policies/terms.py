@@ -206,9 +206,8 @@ class Terms:
                 yield from self._assumed_of_users(most, local)
             if self.settings.holdout is not None:
                 yield (
-                    "a coin that knows no rewards decides who is held out, which the policy"
-                    " enforces: a person is in releases of the bandit or of the holdout, never of"
-                    " both"
+                    "chance decides who is held out, and rewards do not: a person is in releases of"
+                    " the bandit or of the holdout, never of both, which the policy enforces"
                 )
             yield from own
             if self.settings.uses_clock:
@@ -249,7 +248,10 @@ class Terms:
         for caveat in (SimulationNoise if simulated else self.noise).caveats:
             yield caveat.replace(SECURE, f"{needs}{SECURE}")
         if not self.settings.clip:
-            yield "Rewards are not clipped, hence no sensitivity bound holds: the guarantee is void"
+            yield (
+                "Rewards are not clipped, so one reward may move a release by any amount. Hence the"
+                " guarantee is void"
+            )
         if self.card.trust_model == "local" and not simulated:
             yield (
                 "The party that runs the policy sees whether a report came. A device without a"

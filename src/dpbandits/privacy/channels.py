@@ -360,7 +360,10 @@ def multiplier_of(family: int, cost: float, currency: Currency, alpha: float = m
     if currency == "gdp" and family in (GAUSSIAN, CERTIFIED):
         return 1.0 / math.sqrt(cost)
     name = next(kind.name for kind in FAMILIES.values() if kind.family == family)
-    raise ArgumentError(f"budget must be in another currency than {currency!r} for {name} noise")
+    raise ArgumentError(
+        f"budget must be of another notion for {name} noise, whose cost cannot be counted in"
+        f" {currency!r}"
+    )
 
 
 def unit_cost(family: int, multiplier: float, currency: Currency, alpha: float = math.nan) -> float:

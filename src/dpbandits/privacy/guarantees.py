@@ -140,7 +140,11 @@ class Guarantee:
         """As sentences, with the given words for the budget and, if any, for its meaning."""
         sentences = [self.promise(budget), *means, self.trust + "."]
         if self.assumptions:
-            sentences.append("This assumes that " + "; ".join(self.assumptions) + ".")
+            several = len(self.assumptions) > 1
+            numbered = [
+                f"({i}) {one}" if several else one for i, one in enumerate(self.assumptions, 1)
+            ]
+            sentences.append(f"This assumes that {'; '.join(numbered)}.")
         sentences += [f"{caveat.rstrip('.')}." for caveat in self.caveats]
         if self.holds is not None:
             sentences.append(f"Proof: {self.source}.")

@@ -126,7 +126,9 @@ class Randomiser:
             ([-1.0, 0.0, 1.0, 2.0], [0.2689, 0.4621, 0.17, 0.0989])
         """
         if not isinstance(self._noise, DeviceNoise):
-            raise ArgumentError("noise must be 'secure' to list all possible reports", "noise")
+            raise ArgumentError(
+                "noise must be 'secure' to list all possible reports, got 'simulation'", "noise"
+            )
         noise, (lo, hi) = self._noise, self.reward_range
         grid, reach = noise.grid, integer("reach", reach, 1, _MOST_REPORTS)
         if not (hi - lo + 40.0 * self._scale) / grid <= _MOST_REPORTS:
@@ -203,7 +205,10 @@ class VectorRandomiser:
             ArgumentError: the noise is simulated.
         """
         if not isinstance(self._noise, DeviceNoise):
-            raise ArgumentError("noise must be 'secure' for a device elsewhere", "noise")
+            raise ArgumentError(
+                "noise must be 'secure' for a device outside of this process, got 'simulation'",
+                "noise",
+            )
         if isinstance(self._channel, Hemisphere):
             epsilon, radius = hemisphere_epsilon(self._scale), self._channel.radius(size)
             return {"hemisphere": {"epsilon": _ratio(epsilon), "radius": radius}}

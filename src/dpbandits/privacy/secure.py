@@ -88,8 +88,8 @@ class GridNoise(NoiseSource):
     secure = True
     _take: Source = staticmethod(os.urandom)
     caveats = (
-        "Secure noise does not hide how long a release takes to compute: timing side channels"
-        " are out of scope",
+        "Secure noise does not hide how long a release takes to compute. The guarantee does not"
+        " cover what an adversary learns by measuring this time (a timing side channel)",
     )
 
     def __init__(self, grid: float, reward_range: tuple[float, float]) -> None:
@@ -99,8 +99,8 @@ class GridNoise(NoiseSource):
         self._low = math.ceil(Fraction(lo) / Fraction(grid))
         self._high = math.floor(Fraction(hi) / Fraction(grid))
         if self._high <= self._low:
-            what = f"two multiples within the reward range [{lo:g}, {hi:g}]"
-            raise ArgumentError(f"grid must have {what}, got {grid!r}: take a finer one")
+            what = f"at least two of its multiples lie in the reward range [{lo:g}, {hi:g}]"
+            raise ArgumentError(f"grid must be finer, such that {what}, got {grid!r}")
         largest = max(abs(self._low), abs(self._high))
         if largest > LARGEST:
             what = f"at least {max(-lo, hi) / LARGEST:g} for rewards in [{lo:g}, {hi:g}]"

@@ -24,7 +24,8 @@ def stamp() -> Html:
     return tag(
         "p",
         tag("strong", "Simulated noise protects nobody. "),
-        "The noise in this study comes from a seeded generator that anyone can rerun and subtract."
+        "The noise in this study comes from a seeded generator. Anyone can run it again, and"
+        " subtract the noise."
         " What follows shows how the policies would perform; it is no evidence that the data of"
         " real people were protected. With real people, policies have to run on secure noise.",
         class_="stamp",

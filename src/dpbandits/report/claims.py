@@ -27,9 +27,9 @@ RULES = {
     " stays within 0.005 of it",
     HOLDS: "the whole interval agrees with the claim",
     FAILS: "the whole interval contradicts the claim",
-    UNDECIDED: "the interval lies partly within and partly outside of the claim, or the"
-    " regret's interval does so with 0.9 times that of choosing at random: another"
-    " seed might decide it either way",
+    UNDECIDED: "the interval lies partly within and partly outside of the claim, or the interval of"
+    " regret contains 0.9 times the regret of choosing at random: another seed might decide it"
+    " either way",
 }
 
 # Of the interval that decides: a hundred verdicts are then all right with a probability of some
@@ -201,10 +201,10 @@ def section(claims: Sequence[Claim], notes: Sequence[str]) -> Iterator[Html]:
         "p",
         "Intervals cover all that the seed decides: runs, and random instances where there are"
         " some. Runs are paired: all policies meet the same instances. Ratios of positive numbers"
-        " have intervals on a logarithmic scale. Each verdict but undecided is wrong with a"
+        " have intervals on a logarithmic scale. Each verdict except 'undecided' is wrong with a"
         f" probability of at most {percent(error, 1)}, as far as means over runs or"
-        f" instances are normal; of these {len(claims)}, any is with at most"
-        f" {percent(min(1.0, error * len(claims)), 1)}.",
+        " instances are normal. The probability that any of these"
+        f" {len(claims)} is wrong is at most {percent(min(1.0, error * len(claims)), 1)}.",
     )
     for note in notes:
         yield tag("p", note)

@@ -95,12 +95,12 @@ def findings_on_promises(settings: SettingsByKey, styles: Styles) -> list[str]:
         promise, them = ("promises", "it") if len(void) == 1 else ("promise", "them")
         found.append(
             f"{enumeration(void)} {promise} nothing: no proof holds for the budgets that were asked"
-            f" for, and nobody is compared with {them} at these."
+            f" for. No policy is compared with {them} at these budgets."
         )
     if weaker:
         promise, are = ("promises", "is") if len(weaker) == 1 else ("promise", "are")
         found.append(
-            f"{enumeration(weaker)} {promise} something else than was asked for, and {are} compared"
+            f"{enumeration(weaker)} {promise} other budgets than were asked for, and {are} compared"
             " at the budgets that hold."
         )
     return found

@@ -63,7 +63,9 @@ def meaning(budget: Budget | None) -> str:
     implied = ""
     if not budget.is_epsilon:
         at = budget.to_approx(_DELTA)
-        implied = f"Implies ε = {upward(at.epsilon, 3):g} with δ = {probability_in_words(_DELTA)}. "
+        implied = (
+            f"It implies ε = {upward(at.epsilon, 3):g} with δ = {probability_in_words(_DELTA)}. "
+        )
     return implied + Meaning.of(budget).sentence("answers")
 
 

@@ -71,10 +71,10 @@ class MainFindings:
             )
         yield tag(
             "p",
-            "Intervals hold for one number at a time and describe the chance in the simulated"
-            " runs, with the mean rewards of the arms taken as true. They do not cover how well"
+            "Intervals hold for one number at a time. They describe the chance in the simulated"
+            " runs, and take the mean rewards of the arms as true. They do not cover how well"
             " these means are known. The best setting and the policies of lowest mean regret"
-            " were picked after looking, so their leads are flattered a little.",
+            " were picked after looking, so their leads look a little larger than they are.",
             class_="note",
         )
 

@@ -142,9 +142,9 @@ class Results:
                 "Curves of mean regret over rounds, with thin lines for bounds; their values at the"
                 " horizon are in the table below.",
                 "Thin lines are bounds on expected regret, dashed from above and dotted from below."
-                " Upper bounds are made for the worst case, and often far away. A bound “as T"
-                " grows” may be crossed at any finite time. A bound with a known order only has no"
-                " constant.",
+                " Upper bounds are made for the worst case, and are often far above regret. Regret"
+                " may cross a bound “as T grows” at any finite time. Of some bounds only the order"
+                " is known, so they have no constant.",
             )
 
         def cells(row: pd.Series) -> list[str]:

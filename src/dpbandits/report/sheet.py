@@ -13,7 +13,9 @@ from ..plotting.drawing import NARROW, WIDE, png, svg
 from ..plotting.styles import Styles
 from . import figures
 
-DASH = "A dash: no two runs differ, or the interval is narrower than the digits shown."
+DASH = (
+    "A dash means that no two runs differ, or that the interval is narrower than the digits shown."
+)
 
 
 class Sheet:

@@ -35,7 +35,7 @@ def spending(summary: EnvironmentSummary, grouped: Grouped) -> Iterator[Html]:
     yield tag("h3", "Privacy spent")
     yield tag(
         "p",
-        "Every noisy number that leaves the private side is written in a ledger. Spent is the"
+        "Every noisy number that leaves the private side is written in a ledger. 'Spent' is the"
         " most that was paid for any one person's record, in the run that paid most.",
         (" Every private policy spent all of its limit, and none spent more." if exhausted else ""),
     )

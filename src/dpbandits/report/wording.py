@@ -15,10 +15,10 @@ from .means import Estimate
 Grouped = Callable[[pd.DataFrame, Callable[[pd.Series], list[str]]], Any]
 
 REPLAY = (
-    "Here nothing is simulated but the noise: real people come in random order, and one counts when"
-    " the policy picks the arm that the person really got. What is counted is then an unbiased"
-    " sample of what the policy would have met. Few people count, so a replay is shorter than the"
-    " trial, and the policies are still learning through most of it."
+    "Here nothing is simulated but the noise: real people come in random order. A person counts"
+    " only if the policy picks the arm that they really got. So the people who count are an"
+    " unbiased sample of those whom the policy would have met. Few people count, so a replay is"
+    " shorter than the trial, and the policies are still learning through most of it."
 )
 WORDS = {
     "Round": "One person: the policy picks an arm, the person's answer is the reward.",
@@ -48,12 +48,12 @@ WORDS = {
         " policies whose budget holds."
     ),
     "No privacy": (
-        "The same policy through an open channel, without noise; the difference to it is"
-        " the price of privacy."
+        "The same policy with an open channel, without noise. The price of privacy is the"
+        " difference to it."
     ),
     "Releases and noise draws": (
         "How many times something left the private side, and how many random numbers were"
-        " added to it; both are means over runs."
+        " added to it. Both are means over runs."
     ),
 }
 

@@ -93,7 +93,8 @@ def refuse_other_sites(request: Request, allowed: Collection[str] = ()) -> None:
     """
     origin, own = request.headers.get("origin"), f"{request.url.scheme}://{request.url.netloc}"
     if not is_local(request.url.hostname) or origin not in (None, own, *allowed):
-        raise Problem(403, "forbidden", "Without keys, pages of other sites are refused.")
+        told = "This service has no keys, and so it refuses requests from pages of other sites."
+        raise Problem(403, "forbidden", told)
 
 
 @dataclass

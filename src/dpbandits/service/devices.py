@@ -61,7 +61,8 @@ class Devices:
             Problem: the policy takes rewards as they are.
         """
         if not self._policy.takes_reports:
-            raise Problem(409, "rewards", "The experiment takes rewards, to which it adds noise.")
+            told = "The experiment takes rewards, and adds the noise itself. It has no devices."
+            raise Problem(409, "rewards", told)
         key = self._policy.notes.get((SERVICE, PUBLIC_KEY), b"")
         return Parties(self._experiment.name, self._policy, key, self._experiment.trail)
 
@@ -112,7 +113,8 @@ class Devices:
             now
         )  # which refuses before the start, after the end, and in a pause
         if self.receipts.is_full:
-            raise Problem(503, "full", f"{MOST:,} requests are remembered.")
+            told = f"The experiment remembers {MOST:,} requests, and has no room for more now."
+            raise Problem(503, "full", told)
 
     def _refuse_unless(self, serving: str) -> None:
         if self._policy._serving == serving:
@@ -122,4 +124,5 @@ class Devices:
             "reports": "reports of devices",
             "messages": "batches of a shuffler",
         }
-        raise Problem(409, "not-taken", f"The experiment takes {takes[self._policy._serving]}.")
+        told = f"The experiment takes only {takes[self._policy._serving]}."
+        raise Problem(409, "not-taken", told)

@@ -27,6 +27,7 @@ from ..session.decisions import Decision
 from ..stores import Row
 from .declaration import Change, Declaration, as_json
 from .devices import PUBLIC_KEY, Devices
+from .export import Export
 from .parties import new_key
 from .problems import Problem
 from .replies import (
@@ -63,6 +64,7 @@ class Experiment:
         finished: when it passed: then nothing private is left.  None before.
         changes: the words that the file of this process declares otherwise; they are not taken.
         devices: the side that devices and shufflers see.
+        export: writes decisions for evaluation; None if nobody asked for it.
         trail: the audit trail.
         repeats: how many rewards came for decisions that had one, since this process began.
         traffic: of the last minutes, since this process began; public.
@@ -79,6 +81,7 @@ class Experiment:
         self.finished: float | None = None
         self._replies = Replies(policy, declaration.retries_for)
         self.devices = Devices(self)
+        self.export: Export | None = None
         self.trail = Trail(policy.notes)
         self._restores = sum(line["what"] == "restored" for line in self.trail.lines)
         self._releases = -1  # that the breaker has looked at
@@ -147,10 +150,15 @@ class Experiment:
                 return self._again(known, digest, asked.decision_id)
         self.refuse_archived()
         if self._replies.is_full:
-            raise Problem(503, "full", f"{MOST:,} decisions wait for their deadlines.")
+            told = (
+                f"{MOST:,} decisions wait for their deadlines, and there is no room for more now."
+            )
+            raise Problem(503, "full", told)
         self._check_breaker(now)
         arm = self.fixed_arm(now)
         made = self._chosen(asked, now) if arm is None else self._by_default(asked, arm)
+        if self.export is not None and arm is None:
+            self.export.add_decision(made, asked.contexts, now)
         return self._remember(asked, made, digest, now)
 
     def _chosen(self, asked: Asked, now: float) -> Decision:
@@ -189,7 +197,8 @@ class Experiment:
         if asked.available is not None:
             named = [self.policy._arms_by_name.number("available", one) for one in asked.available]
             if arm not in named:
-                raise Problem(409, "baseline-closed", "The baseline is not among available arms.")
+                told = "The experiment serves the baseline now, but available does not list it."
+                raise Problem(409, "baseline-closed", told)
         name = self.policy._arms_by_name.name(arm)
         session = self.policy.session
         # The number makes each token another one, also than those of the policy.
@@ -205,9 +214,10 @@ class Experiment:
             return None
         if self._baseline is None:
             why = "not-started" if early else "ended" if over else "paused"
-            raise Problem(
-                409, why, f"The experiment is {why.replace('-', ' ')}, and has no baseline."
+            told = {"not-started": "has not started yet", "ended": "has ended"}.get(
+                why, "is paused"
             )
+            raise Problem(409, why, f"The experiment {told}, and has no baseline to serve.")
         return self._baseline
 
     def _check_breaker(self, now: float) -> None:
@@ -300,9 +310,18 @@ class Experiment:
                 self.policy.update(value, token, arm=arm, at=self._at(now))
         except UpdateError:
             self.repeats += 1
+            return Taken(True)
         except BudgetExhausted:  # of policies that learn from every answer
             pass
+        if self.export is not None and value is not None and self._is_of(known, arm):
+            self.export.add_reward(token, value, now)
         return Taken(True)
+
+    def _is_of(self, known: Remembered | None, arm: str | int | None) -> bool:
+        """Whether a person took the arm of their decision."""
+        if arm is None or known is None:
+            return arm is None
+        return self.policy._arms_by_name.number("arm", arm) == known.arm
 
     def _check_taken(self, arm: str | int, known: Remembered | None) -> None:
         """Refuse an arm that the person cannot have taken, whether a reward has come or not."""
@@ -344,8 +363,9 @@ class Experiment:
     ) -> tuple[Remembered | None, str]:
         """What is remembered of a decision, and its token."""
         if (decision_id is None) == (token is None):
-            given = "and not both" if token else "of which the body has neither"
-            raise Problem(422, "invalid", f"Give decision_id or token, {given}.")
+            got = "both" if token else "neither"
+            told = f"The body must have either decision_id or token, and it has {got}."
+            raise Problem(422, "invalid", told)
         if decision_id is not None:
             known = self._replies.find(decision_id)
             if known is not None:
@@ -358,7 +378,8 @@ class Experiment:
             raise (late() if "expired" in str(error) else unknown()) from None
         session = self.policy.session
         if own.life != session.life and own.life not in session.former:
-            raise Problem(410, "restored", "The decision was lost before a backup was restored.")
+            told = "The decision was lost, because the experiment was restored from a backup."
+            raise Problem(410, "restored", told)
         known = self._replies.of_number(own.number) if own.recorded else None
         return known or self._replies.find(token), token
 
@@ -370,7 +391,7 @@ class Experiment:
             raise Problem(
                 409,
                 "on-devices",
-                "People's devices decide, with what /randomiser gives them.",
+                "People's devices decide in this experiment. They need what /randomiser returns.",
             )
 
     # What an operator does --------------------------------------------------------------------

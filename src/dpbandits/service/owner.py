@@ -9,6 +9,7 @@ in memory, and the next commit writes it.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 import threading
@@ -16,16 +17,18 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..errors import ClaimError, StandbyError, StoreError
+from ..errors import ArgumentError, ClaimError, StandbyError, StoreError
 from ..policies import Policy, load
 from ..policies.batches import batch_of
 from ..policies.loading import Saved, read
 from ..stores import Store
 from .declaration import Declaration
 from .experiment import Experiment, declaration_in
+from .export import Export
 from .log import log
 from .problems import Problem, busy
 from .warming import play
@@ -63,6 +66,7 @@ class Owner(threading.Thread):
         clock: the time in seconds since the epoch.
         declared: what the file of experiments says, by tenant and name.
         is_warm: whether the code of a declaration is compiled.
+        exports: the folder for the decisions of all experiments; None for no export.
     """
 
     def __init__(
@@ -71,9 +75,10 @@ class Owner(threading.Thread):
         clock: Callable[[], float] = time.time,
         declared: Mapping[Key, Declaration] = MappingProxyType({}),
         is_warm: Callable[[Declaration], bool] = lambda _: True,
+        exports: Path | None = None,
     ) -> None:
         super().__init__(name="owner", daemon=True)
-        self.declared, self._is_warm = declared, is_warm
+        self.declared, self._is_warm, self._exports = declared, is_warm, exports
         self.store, self._clock, self._now = store, clock, 0.0
         self.experiments: dict[Key, Experiment] = {}
         self._waiting: deque[_Request] = deque()
@@ -156,7 +161,8 @@ class Owner(threading.Thread):
             if not self._stopping:  # between batches, too: a flood must not hold deadlines up
                 self._tick()
         if not self.stuck:
-            self._settled({**self.experiments})
+            every: _Some = {**self.experiments}
+            _export(every, self._settled(every), math.inf)
         for experiment in self.experiments.values() if not self.stuck else ():
             with suppress(Exception):
                 experiment.policy.close()
@@ -255,7 +261,7 @@ class Owner(threading.Thread):
                 if error is not None:
                     log("tick failed", experiment=one.name, error=type(error).__name__)
 
-        self._in_batch(every, work)
+        _export(every, self._in_batch(every, work), now)
 
     def _keep_leases(self) -> None:
         """Say that this process lives, and take over what others have left."""
@@ -326,6 +332,8 @@ class Owner(threading.Thread):
         at = made.tenant, made.name
         if at in self.declared:
             made.changes = made.declaration.changes(self.declared[at])
+        if self._exports is not None:
+            made.export = _export_of(self._exports, key, policy)
         self.experiments[at] = made
         self.missing.pop(key, None)
         log("experiment taken", place=key)
@@ -380,6 +388,21 @@ class Owner(threading.Thread):
         # From here on no other process can load it while this one lives.
         self._take(f"{tenant}.{declaration.name}", load(place))
         return self.experiments[tenant, declaration.name]
+
+
+def _export_of(folder: Path, key: str, policy: Policy) -> Export | None:
+    try:
+        return Export(folder, key, policy)
+    except (ArgumentError, OSError) as error:
+        log("decisions are not exported", place=key, detail=str(error))
+        return None
+
+
+def _export(experiments: _Some, failed: _Failed, now: float) -> None:
+    """Write the decisions that were kept."""
+    for key, one in experiments.items():
+        if one.export is not None and key not in failed:
+            one.export.write(now)
 
 
 def unknown_experiment() -> Problem:

@@ -119,7 +119,7 @@ class Parties:
 
     def _refuse_stale(self, label: str) -> None:
         if label != self._round().label:
-            raise Problem(409, "stale", "The label is not that of the coming batch.")
+            raise Problem(409, "stale", "The label belongs to another batch than the coming one.")
 
     def _learned(self, sent: Any) -> int:
         try:
@@ -166,7 +166,7 @@ def _total(sent: BatchRequest, protocol: Protocol) -> np.ndarray | None:
     """The sum of what the shuffler saw."""
     if not isinstance(protocol, Shares):
         if sent.sum is not None:
-            raise ArgumentError("sum must be null: reports are sealed whole", "sum")
+            raise ArgumentError("sum must be null, because devices seal whole reports", "sum")
         return None
     most = protocol.modulus - 1
     if sent.sum is None or len(sent.sum) != protocol.dimension or max(sent.sum) > most:

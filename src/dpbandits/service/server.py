@@ -39,6 +39,7 @@ class Settings:
         host, port: where it listens.
         keys: the file of keys; None to admit everyone, on this machine only.
         declarations: experiments to begin, if they are not in the store yet.
+        exports: the folder for decisions and rewards, as files; None to write none.
     """
 
     store: str
@@ -46,6 +47,7 @@ class Settings:
     port: int = 8000
     keys: Path | None = None
     declarations: Sequence[Declaration] = ()
+    exports: Path | None = None
 
 
 def serve(settings: Settings) -> None:
@@ -122,7 +124,8 @@ def allow_files() -> None:
 def service_of(settings: Settings) -> Service:
     """The service, with all experiments of its store whose code is compiled."""
     declared = {(OWN_TENANT, one.name): one for one in settings.declarations}
-    owner = Owner(store_at(settings.store), declared=declared, is_warm=is_warm)
+    store = store_at(settings.store)
+    owner = Owner(store, declared=declared, is_warm=is_warm, exports=settings.exports)
     keys = None if settings.keys is None else Keys(settings.keys)
     service = Service(owner, keys, warm)
     owner.take_over()

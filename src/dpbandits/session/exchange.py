@@ -108,7 +108,7 @@ def checked_release(
         sound = False
     if not sound:
         raise ArgumentError(
-            "release must be one of Policy.releases of another worker, got an"
+            "release must come from the method releases() of another worker's policy, got an"
             f" unsuitable {type(given).__name__}",
             "release",
         )

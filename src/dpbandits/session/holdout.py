@@ -120,12 +120,14 @@ class Holdout:
         weights = np.full(n_arms, 1.0 / n_arms) if self.weights is None else np.array(self.weights)
         if len(weights) != n_arms:
             raise ArgumentError(
-                f"weights of the holdout must be {n_arms}, one for each arm, got {len(weights)}",
+                f"weights of the holdout must hold {n_arms} numbers, one for each arm, got"
+                f" {len(weights)}",
                 "holdout",
             )
         if self.one_sum and not np.array_equal(weights, [0.5, 0.5]):
             raise ArgumentError(
-                "one_sum of the holdout must be False unless there are two arms with equal weights",
+                "one_sum of the holdout must be False unless there are two arms with equal weights,"
+                " got True",
                 "holdout",
             )
         return weights

@@ -31,7 +31,8 @@ class Arms:
     def __init__(self, count: int, names: Sequence[str] | None) -> None:
         if names is not None and len(names) != count:
             raise ArgumentError(
-                f"arm_names must be {count} names, one for each arm, got {len(names)}", "arm_names"
+                f"arm_names must hold {count} names, one for each arm, got {len(names)}",
+                "arm_names",
             )
         self.count, self.names = count, names
         self._numbers = {name: arm for arm, name in enumerate(names or ())}
@@ -56,7 +57,7 @@ class Arms:
             numbers = f"integers from 0 to {self.count - 1}"
             among = ", ".join(map(repr, self._numbers)) or numbers
             raise ArgumentError(
-                f"available must list arms among {among}, got {brief(given)}", "available"
+                f"available must list only arms among {among}, got {brief(given)}", "available"
             ) from None
 
     def name(self, arm: int) -> str | None:

@@ -185,7 +185,9 @@ class Session(Running):
         retired = tuple(sorted({*self.rounds.retired, arm}))
         if len(retired) == self.arms.count:
             raise ArgumentError(
-                f"arm must not be the last open one, got {self.arms.name(arm) or arm!r}", "arm"
+                "arm must not be the only arm that is not retired, got"
+                f" {self.arms.name(arm) or arm!r}",
+                "arm",
             )
         for one in self.streams:
             one.rounds.retired, one.rounds.chosen_among = retired, True
@@ -208,7 +210,7 @@ class Session(Running):
         if isinstance(decision, str):
             return self._signed(*self.seal.read(decision))
         if decision is None:
-            raise UpdateError("update needs a pull before it")
+            raise UpdateError("update() needs a call of pull() before it")
         if isinstance(decision, Decision) and (
             decision.life == self.life or decision.number < self.former.get(decision.life, 0)
         ):

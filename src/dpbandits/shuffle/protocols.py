@@ -132,6 +132,13 @@ class Protocol(ABC):
         return self.sensitivity / self.step * _UP
 
     @property
+    def bias(self) -> float:
+        """The most by which random rounding moves the mean of a coordinate: half a part of a step,
+        and for the rounding of floats as much again.
+        """
+        return self.step / _UNIT
+
+    @property
     def shift(self) -> float:
         """Sensitivity of the sum of integers to one person, in the L2 norm, for any rounding."""
         root = math.sqrt(self.dimension)

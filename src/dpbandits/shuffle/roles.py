@@ -120,7 +120,10 @@ class Randomizer:
             ArgumentError: the noise is simulated.
         """
         if not self._source.secure:
-            raise ArgumentError("noise must be 'secure' for a device elsewhere", "noise")
+            raise ArgumentError(
+                "noise must be 'secure' for a device outside of this process, got 'simulation'",
+                "noise",
+            )
         return self.protocol.to_dict()
 
 
@@ -174,11 +177,13 @@ class Shuffler:
         """
         self._refuse_strange(messages)
         if len(messages.values) != 1:
-            raise SubmissionError(f"a sender must have one record, got {len(messages.values)}")
+            raise SubmissionError(
+                f"a sender must submit exactly one record, got {len(messages.values)}"
+            )
         if sender in self._open:
-            raise SubmissionError("the sender has submitted to this batch already")
+            raise SubmissionError("the sender has already submitted to this batch")
         if len(self._open) == self.protocol.batch:
-            raise SubmissionError(f"the batch is full with {self.protocol.batch} records")
+            raise SubmissionError(f"the batch is full: it has {self.protocol.batch} records")
         self._open[sender] = messages
 
     def close(self, next_version: Version | None = None) -> Messages | None:

@@ -135,7 +135,9 @@ class ServerKey:
         try:
             opened: bytes = _suite().decrypt(sealed, self._key, _about(label, experiment))
         except (InvalidTag, ValueError):
-            raise SubmissionError("the ciphertext is of another key, batch or experiment") from None
+            raise SubmissionError(
+                "the ciphertext was made for another key, batch or experiment"
+            ) from None
         return opened
 
 
@@ -186,7 +188,8 @@ def refuse_unsealable(protocol: Protocol) -> None:
         )
     if protocol.modulus > _MOST or protocol.modulus * protocol.batch >= 2**63:
         raise ArgumentError(
-            f"batch, levels or noise must be smaller: JSON has no sums modulo {protocol.modulus}"
+            "batch, levels or noise must be smaller: JSON cannot hold sums modulo"
+            f" {protocol.modulus} exactly"
         )
 
 

@@ -101,16 +101,20 @@ class Pinned:
             RoundError: there must be no such batch.
         """
         if people < self.least:
-            raise RoundError(f"the server wants {people:,} people, fewer than {self.least:,}")
+            least = f"and least allows no fewer than {self.least:,}"
+            raise RoundError(f"the server wants batches of {people:,} people, {least}")
         if people > self.most:
-            raise RoundError(f"the server wants {people:,} people, more than {self.most:,}")
+            most = f"and at most {self.most:,} are allowed"
+            raise RoundError(f"the server wants batches of {people:,} people, {most}")
         try:
             protocol = self.policy.protocol_for(people)
             refuse_unsealable(protocol)
         except ArgumentError as error:
-            raise RoundError(f"the server wants a batch that must not be: {error}") from None
+            raise RoundError(f"the server wants a batch that is not allowed: {error}") from None
         if people * sealed_size(protocol) > MOST_BYTES:
-            raise RoundError(f"the server wants {people:,} people, too many for one request")
+            raise RoundError(
+                f"the server wants batches of {people:,} people, too many for one request"
+            )
         return Round(label, protocol)
 
     def announced(self, answer: Any) -> Round:
@@ -129,7 +133,7 @@ class Pinned:
                 raise ValueError
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
             raise RoundError(
-                "the server has not announced a batch, or under a wrong label"
+                "the server has announced no batch, or a batch under a wrong label"
             ) from None
         found = self.round_of(people, label)
         if protocol != json.loads(json.dumps(found.protocol.to_dict())):

@@ -94,16 +94,27 @@ def _key(folder: Path, given: Any) -> str:
         except (OSError, UnicodeDecodeError):
             found = ""
     else:
-        raise ArgumentError("key must be { env = NAME } or { file = PATH }", "key")
+        raise ArgumentError(
+            "key must be { env = NAME } or { file = PATH }: where to find the key of the service",
+            "key",
+        )
     if not found.strip():
-        raise ArgumentError(f"key must name a variable or file with the key, got {given}", "key")
+        raise ArgumentError(
+            "key must name an environment variable or a file that holds the key, got"
+            f" {given}, which is missing or empty",
+            "key",
+        )
     return found.strip()
 
 
 def _pinned(folder: Path, words: Any) -> Pinned:
     _check("experiments", words, _OWN, {"name", "config", "least"})
     if ("closes" in words) == ("every" in words):
-        raise ArgumentError('closes must be "full", or every must be given', "closes")
+        raise ArgumentError(
+            'closes must be "full" (a batch closes when it is full), or every must be given'
+            " instead (it closes after a time)",
+            "closes",
+        )
     choice("closes", words.get("closes", "full"), ("full",))
     every = seconds_of(duration("every", words["every"], "1s", "30d")) if "every" in words else None
     path = folder / _text("config", words["config"])

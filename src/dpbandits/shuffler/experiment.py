@@ -25,12 +25,12 @@ PAUSE = 5.0  # seconds after a failure
 LOOK = 60.0  # seconds between looks whether the server has gone on without the batch
 
 _REFUSED: dict[Refusal, tuple[int, str, str]] = {
-    "invalid": (422, "invalid", "No device of this batch sends such a record."),
+    "invalid": (422, "invalid", "The record is not one that devices of this batch send."),
     "stale": (409, "stale", "This batch is not open. Fetch what the next one needs."),
     "waiting": (503, "waiting", "No batch is open. Send the same request again."),
     "another": (409, "another-record", "This batch has another record of yours."),
     "spent": (409, "spent", "You have been in as many batches as you may."),
-    "copied": (409, "copied", "This batch has the same record of somebody else."),
+    "copied": (409, "copied", "Somebody else has sent the same record to this batch."),
     "full": (429, "full", "This batch is full. Send the same request again."),
 }
 
@@ -119,7 +119,9 @@ class Experiment:
             await self._look(opened)
             return 0.0
         if not await asyncio.to_thread(self._store.forget):
-            raise StoreError("another process reads the store, whose log still has deleted records")
+            raise StoreError(
+                "another process reads the store, and so its log still has deleted records"
+            )
         left = LOOK if opened.closes is None else opened.closes - time.time()
         return max(0.0, min(left, self._looked + LOOK - time.monotonic()))
 
@@ -128,7 +130,7 @@ class Experiment:
         people, closes = found.protocol.batch, self.pinned.closing_after(time.time())
         begun = partial(self._store.begin, self._name, found.label, people, found.digest, closes)
         if not await asyncio.to_thread(begun):
-            raise RoundError("the server still shows a batch whose output it had")
+            raise RoundError("the server still announces a batch whose output it has received")
         log("batch open", experiment=self._name, people=people)
         return 0.0
 
@@ -169,7 +171,7 @@ class Experiment:
     def _round(self, opened: Opened) -> Round:
         found = self.pinned.round_of(opened.people, opened.label)
         if found.digest != opened.protocol:
-            raise RoundError("the batch is one of a configuration before")
+            raise RoundError("the batch belongs to an earlier configuration")
         return found
 
 
@@ -191,5 +193,5 @@ def _refusal(refused: Refusal, opened: Opened | None) -> Problem:
 def _why(error: Exception) -> str:
     """What an operator may read: the server's words are left out."""
     if isinstance(error, ServiceError):
-        return f"status {error.status}" if error.status else "the server was not reached"
+        return f"status {error.status}" if error.status else "the server could not be reached"
     return str(error) if isinstance(error, DPBanditsError) else "a defect"

@@ -39,7 +39,8 @@ def distinct_policies(policies: Policy | Sequence[Policy]) -> list[Policy]:
     keys = [policy.stream_key for policy in chosen]
     if not keys or len(set(keys)) < len(keys):
         raise ArgumentError(
-            f"policies must be at least one, and differ in more than seed and name, got {keys}"
+            "policies must hold at least one policy, and no two that differ only in seed and name,"
+            f" got {keys}"
         )
     if shared := shared_name(chosen):
         raise ArgumentError(f"policies must not share a name, got {shared!r} twice", "policies")

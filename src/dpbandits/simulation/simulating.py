@@ -170,7 +170,9 @@ def _check_fit(policy: Policy, environment: World, horizon: int) -> None:
     shown_dimension = getattr(environment, "dimension", None)
     if policy.sees and policy.dimension != shown_dimension:
         name = "n_experts" if policy.sees == "advice" else "dimension"
-        raise ArgumentError(f"{name} of {policy!r} must be {shown_dimension}, the environment's")
+        raise ArgumentError(
+            f"{name} of {policy!r} must be {shown_dimension}, as in the environment"
+        )
     if environment.horizon is not None and horizon > environment.horizon:
         raise ArgumentError(f"horizon must be at most {environment.horizon} here, got {horizon}")
     if policy.planned_rounds is not None and horizon > policy.planned_rounds:
@@ -180,12 +182,14 @@ def _check_fit(policy: Policy, environment: World, horizon: int) -> None:
         )
     if environment.delay and environment.delay.rate is None and policy.settings.uses_clock:
         raise ArgumentError(
-            f"rate of the delay must be given, in people per second, as {policy!r} has a clock",
+            "rate of the delay must be given, in people per second, because the policy"
+            f" {policy!r} has a clock",
             "rate",
         )
     if policy.settings.holdout and policy.settings.uses_clock and environment.delay is None:
         raise ArgumentError(
-            f"environment must have a delay with a rate, as {policy!r} has a holdout and a clock",
+            f"environment must have a delay with a rate, because the policy {policy!r} has a"
+            " holdout and a clock",
             "environment",
         )
     check_users(policy, environment, horizon)
@@ -214,7 +218,7 @@ def check_users(policy: Policy, environment: World, horizon: int) -> None:
     if soonest < longest:
         raise ArgumentError(
             f"users must come at most once in a release of {policy!r}, which may cover {longest}"
-            f" rounds, but some user comes again after {soonest}: make the environment's gap"
+            f" rounds, but some user comes again after {soonest} rounds. Make the environment's gap"
             " larger, or batches shorter",
             "policies",
         )

@@ -22,7 +22,10 @@ def as_json(value: object) -> object:
         return value.to_dict()
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
-    raise TypeError(f"{value!r} cannot be saved")
+    raise TypeError(
+        f"{value!r} cannot be saved: arguments of a saved policy must be numbers, text, lists,"
+        " arrays, budgets or parts"
+    )
 
 
 def _from_json(value: Any) -> Any:

@@ -33,7 +33,7 @@ class DatabaseStore(Store):
 
     def _own(self, place: Place, batch: Batch, life: str) -> tuple[DatabasePlace, Batch, str]:
         if not isinstance(place, DatabasePlace) or place.store is not self:
-            raise ArgumentError("batches must be of places of this store", "batches")
+            raise ArgumentError("batches must belong to places of this store", "batches")
         return place, batch, life
 
     @abstractmethod
@@ -116,14 +116,16 @@ def batch_refused(place: Place, held: Mark | None, batch: Batch, life: str) -> C
     if held.life == life:
         return ClaimError(
             f"{place} was not written: the place already has batch {held.number}, and this is batch"
-            f" {batch.number}; another process may write for the same policy"
+            f" {batch.number}. Another process may write for the same policy"
         )
     return taken_over(place)
 
 
 def claim_refused(place: Place) -> ClaimError:
     """The error for a claim of a place that is not as it was read."""
-    return ClaimError(f"{place} has changed since it was read, or was loaded by another; {WHY}")
+    return ClaimError(
+        f"{place} has changed since it was read, or another process has loaded it: {WHY}"
+    )
 
 
 # Connections ----------------------------------------------------------------------------------

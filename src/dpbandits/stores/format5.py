@@ -56,7 +56,9 @@ def read5(path: Path) -> Saved5:
     try:
         life, saves = header["life"]
     except (KeyError, TypeError, ValueError):
-        raise StateFileError(f"{path} is not a saved policy: it names no life") from None
+        raise StateFileError(
+            f"{path} is not a saved policy: its header has no proper entry 'life'"
+        ) from None
     return Saved5(header, arrays, _announced(path, life, saves))
 
 

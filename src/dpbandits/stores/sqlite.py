@@ -173,8 +173,8 @@ class SQLiteFile:
     def _checked(self, flags: int) -> Any:
         if _Connection.inherited:
             raise StoreError(
-                f"{self} cannot be used: this process was forked during a read or a commit; start"
-                " processes when the store is idle, or by the method spawn"
+                f"{self} cannot be used: this process was forked during a read or a commit. Start"
+                " processes while the store is idle, or with the start method 'spawn'"
             )
         with ExitStack() as unless_kept:
             connection = unless_kept.enter_context(

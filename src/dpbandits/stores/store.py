@@ -28,7 +28,9 @@ OTHER_FORMAT = (  # of a saved policy: what to do about it
     "this version of dpbandits reads formats 5 and 6. If the file is newer, update dpbandits; if it"
     " is older, save it again with a version that reads it and writes format 5 or 6"
 )
-WHY = "two copies would release the same raw data twice with fresh noise"
+WHY = (
+    "two copies would release the same raw data twice with fresh noise, and could exceed the budget"
+)
 
 User = str | int
 

@@ -45,9 +45,9 @@ def _on_delta(budgets: Iterable[Budget], people: int | None) -> Iterator[str]:
         met, worst = people or FEW, max(budget.failure for budget in loose)
         chance = -math.expm1(met * math.log1p(-worst))
         yield (
-            f"delta is not far below 1 / people in {_named(loose)}: a mechanism that publishes"
-            f" each record outright with probability {worst:g} would be as private, and over"
-            f" {met:,} people it would publish somebody's with probability {chance:.2g}."
+            f"delta is not far below 1 / people in {_named(loose)}. This delta even allows a"
+            f" mechanism that publishes each record outright with probability {worst:g}. Over"
+            f" {met:,} people, it would publish somebody's record with probability {chance:.2g}."
         )
 
 

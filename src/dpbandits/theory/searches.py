@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..algorithms import BestArm, LDPTopTwo
+from ..algorithms import BestArm, BestArmShuffled, LDPTopTwo
+from ..policies import Policy
 from .bounds import bound
 from .promises import Applied, World, promises_of
 
@@ -20,8 +21,8 @@ def search_error(failure_probability: float) -> float:
     return failure_probability
 
 
-@promises_of(BestArm, LDPTopTwo)
-def _search_error(policy: BestArm | LDPTopTwo, world: World) -> Iterator[Applied]:
+@promises_of(BestArm, BestArmShuffled, LDPTopTwo)
+def _search_error(policy: Policy, world: World) -> Iterator[Applied]:
     probability = policy.config["failure_probability"]
     # With a gap, arms that are nearly best are no errors.
     if world.is_stationary and probability is not None and policy.config["gap"] is None:

@@ -244,8 +244,8 @@ class ArmsShuffled(_HeldArms, ShuffledPolicy):
         """
         if index.randomised or index.learns_variance:
             raise ArgumentError(
-                "index must be deterministic and not learn the variance of rewards with a shuffler,"
-                f" because it adds up the rewards of one arm, got {index!r}",
+                "index must neither draw random numbers nor learn the variance of rewards with a"
+                f" shuffler, which adds up the rewards of one arm, got {index!r}",
                 "index",
             )
         return Composition(held_kernels(index, memory), composed_card(cls.card, index, memory))

@@ -123,8 +123,8 @@ def bounded_features(bound: float, by: str) -> str:
 def influence_through(channel: str) -> str:
     """The assumption on people's influence on each other, where contexts are private."""
     return (
-        "a person's record and decision can influence other people's contexts, rewards and open"
-        f" arms only through {channel}"
+        "a person's record and decision can influence other people's contexts, rewards and"
+        f" available arms only through {channel}"
     )
 
 

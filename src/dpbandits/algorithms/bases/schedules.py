@@ -55,9 +55,9 @@ class Schedule(NamedTuple):
             capacity, last, end = max(capacity, end - last), end, next_release(end, *self)
         if (room := capacity * dimension) > _MOST_KEPT:
             raise ArgumentError(
-                f"horizon must be shorter, or growth smaller, for features of {dimension}"
-                f" numbers: the longest epoch would keep {room} rounds, and at most {_MOST_KEPT}"
-                " fit",
+                f"horizon must be shorter, or growth smaller, for features of {dimension} numbers:"
+                f" the longest batch would keep {room} numbers, and at most {_MOST_KEPT} fit, got"
+                f" {horizon}",
                 "horizon",
             )
         return {"capacity": capacity, "last": last}

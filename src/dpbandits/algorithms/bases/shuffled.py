@@ -109,6 +109,13 @@ class ShuffledPolicy(Policy):
         return shares.noise * shares.step, self._dropout
 
     @property
+    def _rounding(self) -> float:
+        if not self.takes_reports or self.budget is None:
+            return super()._rounding
+        lo, hi = self.reward_range
+        return super()._rounding + _protocol(self.budget, 2, 0.5 * (hi - lo), 0).bias
+
+    @property
     def _dropout(self) -> float:
         return float(self.config["dropout"])
 
@@ -140,14 +147,14 @@ class ShuffledPolicy(Policy):
         """Protocol of the coming batch; its ``batch`` is the number of people.
 
         Raises:
-            ArgumentError: the policy has no budget, or only one arm is left.
+            ArgumentError: the policy has no budget, or has stopped learning.
         """
         with self._lock:
             return self._coming()
 
     def _coming(self) -> LaplaceShares:
         people = self.session.coming()[1]
-        if self.budget is not None and people > _MOST:
+        if self.budget is not None and (people > _MOST or self.session.choices.found() is not None):
             raise ArgumentError(
                 "no batch is coming: one arm is left, and the policy has stopped learning"
             )
@@ -218,7 +225,7 @@ class ShuffledPolicy(Policy):
             version = self.session.rounds.recorded
             if messages.version != version:
                 raise ArgumentError(
-                    f"messages must be of version {version}, which is the coming batch's, got"
+                    f"messages must have version {version}, as the coming batch has, got"
                     f" {messages.version!r}",
                     "messages",
                 )
@@ -242,12 +249,12 @@ class ShuffledPolicy(Policy):
         return [
             "a batch has as many people as the devices were told, which the shuffler enforces",
             f"{share} the people of a batch add their noise, and keep it secret",
-            "a person is in one batch only, and the shuffler takes one record of theirs",
+            "a person is in one batch only, and the shuffler takes only one record from them",
             "the time at which a batch closes does not depend on its rewards",
             *assumed_of_parties(),
             "others see only the messages that leave the shuffler",
-            "before the shuffler a reward has no protection of its own, as a person's own share of"
-            " noise may be zero",
+            "until the shuffler adds up a batch, a reward has no protection of its own, because a"
+            " person's share of the noise may be zero",
         ]
 
 
@@ -255,9 +262,10 @@ def assumed_of_parties() -> list[str]:
     """What a guarantee with devices, a shuffler and a server assumes of these."""
     return [
         "the shuffler fills up shorter batches with messages of noise alone",
-        "the shuffler knows this noise, so against the shuffler such messages count as dropout",
-        "the server and the shuffler never share what they see, also not later",
-        "the party that runs the server holds no tickets, with which people send messages",
+        "the shuffler knows this noise, so against the shuffler such messages count like people who"
+        " drop out",
+        "the server and the shuffler never share what they see, not even later",
+        "the party that runs the server holds none of the tickets with which people send messages",
         "programs and configurations come from a source that people trust",
         "no older copy of a device or of the shuffler is used again",
         "the time of sending does not depend on what is sent",

@@ -139,7 +139,8 @@ class HiddenLinear(HiddenPolicy):
         explore = self._explored(explore)
         if growth == 0.0 and batch == MOST_ROUNDS:
             raise ArgumentError(
-                f"growth must be above 0 with batch={batch}, or there is no release, got 0",
+                f"growth must be above 0 with batch={batch}, because otherwise nothing is ever"
+                " released, got 0",
                 "growth",
             )
         if isinstance(explore, Optimism) and growth == 0.0 and asks_for_published(options, budget):

@@ -121,7 +121,7 @@ class Device:
         if isinstance(chooser, str):
             chooser = Chooser.from_json(chooser, like=self.chooser)
         if chooser.arguments != self.chooser.arguments:
-            raise ArgumentError("chooser must be of the policy that made the device", "chooser")
+            raise ArgumentError("chooser must come from the policy that made the device", "chooser")
         self.chooser = chooser
 
     @staticmethod

@@ -440,7 +440,7 @@ class HiddenLinearShuffled(HiddenPolicy):
             return False
         if messages.version != (version := self.ledger.releases):
             raise ArgumentError(
-                f"messages must be of version {version}, which is the present chooser's, got"
+                f"messages must have version {version}, as the present chooser has, got"
                 f" {messages.version!r}",
                 "messages",
             )

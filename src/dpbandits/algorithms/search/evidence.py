@@ -60,11 +60,14 @@ def no_evidence(n_arms: int) -> Evidence:
 
 
 def tilt_table(noise: Noise) -> np.ndarray:
-    """Tilts, and numbers that follow from them, for each u and level, shape (3, 28, 48)."""
-    one = np.ones(1)
-    known = 2.0 ** (0.5 * (np.arange(_LEVELS) - _MIDDLE)) * max(noise.variance(one)[0], _TINY)
-    tilts = noise.tilts(known, np.ones(_LEVELS))
-    return np.stack([tilts, -np.expm1(-tilts), noise.cost(tilts, np.ones(_LEVELS))])
+    """Tilts, and numbers that follow from them, for each u and level, shape (3, 28, 48).
+
+    Batches of one level differ in length, so with ``noise.dropout`` c(l) bounds those of all.
+    """
+    one, bare, present = np.ones(_LEVELS), noise._replace(dropout=0.0), 1.0 - noise.dropout
+    known = 2.0 ** (0.5 * (np.arange(_LEVELS) - _MIDDLE)) * np.maximum(bare.variance(one), _TINY)
+    tilts = bare.tilts(known * present, one)
+    return np.stack([tilts, -np.expm1(-tilts), bare.cost(tilts, one) / present])
 
 
 @kernel

@@ -11,8 +11,8 @@ Guarantee:
 
 **Stopping.**  Rewards and the gap g are scaled to [0, 1].  ``inference.mixture`` has the evidence
 M_up,b(q) against a mean of b of at most q, and M_dn,c(q) against a mean of c of at least q.  Secure
-noise rounds each reward to a grid, and moves it by at most r; otherwise r is 0.  Let h be g - 2 r,
-or -1 if that is more, and
+noise rounds each reward to a grid, and moves it by at most r; devices of a shuffler move its mean
+by at most r; otherwise r is 0.  Let h be g - 2 r, or -1 if that is more, and
 
     Z(b, c)  =  min over q of  ln M_up,b(q) + ln M_dn,c(q + h) ,    with q and q + h in [0, 1].
 
@@ -64,7 +64,7 @@ from ...constraints import Constraints, Integer, Real
 from ...errors import ArgumentError
 from ...kernel import Generator, Vector, bind, kernel, unbound
 from ...policies import ArmEstimates, Card, Kernels, Part, Policy, Statistic
-from ...policies.sums import noise_of, rounding_of
+from ...policies.sums import noise_of
 from ...privacy.channels import Laplace
 from ...protocol import Contexts, Row
 from ..arms.arms import PARALLEL, PROOF
@@ -287,7 +287,7 @@ def recommend(params: TopTwoParams, public: TopTwoPublic) -> int:
 def relevant_gap(policy: Policy) -> float:
     """h: the gap, less what rounding may add to a difference of means, for rewards in [0, 1]."""
     lo, hi = policy.reward_range
-    gap = (policy.config["gap"] or 0.0) - 2.0 * rounding_of(policy.grid, lo, hi)
+    gap = (policy.config["gap"] or 0.0) - 2.0 * policy._rounding
     return max(gap / (hi - lo), -1.0)
 
 

@@ -366,23 +366,24 @@ class LinUCBDGS(LinearPolicy):
             value = perturbation**2
         if value is None:
             raise ArgumentError(
-                f"smallest_eigenvalue must be given for sensitivity={sensitivity!r}, got"
-                " None: it is lambda_0, the least eigenvalue of E[x x^T];"
-                " LinUCBDGS.estimate_eigenvalue(contexts) estimates it from public features,"
+                f"smallest_eigenvalue must be given for sensitivity={sensitivity!r}, got None. It"
+                " is lambda_0, the least eigenvalue of E[x x^T]."
+                " LinUCBDGS.estimate_eigenvalue(contexts) estimates it from public features."
                 " perturbation= enforces one, and sensitivity='tight' needs none",
                 "smallest_eigenvalue",
             )
         if not value > DEGENERATE * most:
             raise ArgumentError(
                 f"smallest_eigenvalue must be positive, above {DEGENERATE * most:.3g}, got"
-                f" {value:.6g}: features that do not span all dimensions have no published bound;"
-                " drop the superfluous ones, use perturbation=, or sensitivity='tight'",
+                f" {value:.6g}. There is no published bound for features that do not span all"
+                " dimensions: drop superfluous features, or use perturbation= or"
+                " sensitivity='tight'",
                 "smallest_eigenvalue",
             )
         if self.clip and value > most * (1.0 + 1e-9):
             raise ArgumentError(
                 f"smallest_eigenvalue must be at most context_bound^2 / dimension = {most:.6g}, got"
-                f" {value:.6g}: features within context_bound cannot have a larger one; give less,"
+                f" {value:.6g}. Features within context_bound cannot have a larger one: give less,"
                 " or a larger context_bound",
                 "smallest_eigenvalue",
             )
@@ -409,9 +410,10 @@ class LinUCBDGS(LinearPolicy):
         start = first_positive_round(eigenvalue, delta)
         if start > 1:
             raise ArgumentError(
-                f"sensitivity='lemma' needs lambda' > 0 in all rounds 1 to {self._horizon}; for"
-                f" smallest_eigenvalue={eigenvalue:g} and delta / log2(horizon) = {delta:g} it is"
-                f" negative up to round {start - 1}: use sensitivity='published' or 'tight'",
+                "sensitivity must be 'published' or 'tight' here, got 'lemma'. The lemma needs"
+                f" lambda' > 0 in all rounds 1 to {self._horizon}. For"
+                f" smallest_eigenvalue={eigenvalue:g} and delta / log2(horizon) = {delta:g},"
+                f" lambda' is negative up to round {start - 1}",
                 "sensitivity",
             )
         return -math.log(delta)

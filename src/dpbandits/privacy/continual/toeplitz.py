@@ -296,6 +296,6 @@ def overshoot(expected: int, factor: float = 32.0) -> int:
     most = real("factor", factor, 1.0) * integer("expected", expected, 1)
     if most > LONGEST:
         raise ArgumentError(
-            f"factor must leave factor * expected at most 2**48, got {factor!r}", "factor"
+            f"factor must be such that factor * expected is at most 2**48, got {factor!r}", "factor"
         )
     return 1 << (math.ceil(most) - 1).bit_length()

@@ -177,7 +177,7 @@ ACTIONS = {
     ),
     "resume": Action(
         "Resume",
-        "The policy chooses arms again. A breaker that has tripped is set back.",
+        "The policy chooses arms again. A breaker that has tripped is reset.",
         "The experiment runs again.",
         _to_status(RUNNING),
     ),
@@ -192,8 +192,8 @@ ACTIONS = {
     ),
     "erase": Action(
         "Erase a person's pending data",
-        "Decisions of the person whose reward was not released are forgotten, and count as"
-        " unanswered. Released values stay.",
+        "The service forgets those of the person's decisions whose rewards were not released. They"
+        " count as unanswered. Released values stay.",
         "Decisions that were erased: {count}.",
         _erasing,
     ),
@@ -256,7 +256,7 @@ def _fields(facts: Facts, action: str) -> Iterator[Html]:
     elif action == "erase":
         yield _input("Person, as in requests (unit)", "unit")
         box = void("input", type="checkbox", name="is_number", value="yes")
-        yield tag("label", box, " Requests have it as a number", class_="box")
+        yield tag("label", box, " Requests give it as a number", class_="box")
     elif action == "archive":
         yield _input(f"Name of the experiment ({facts.name})", "confirmation")
 

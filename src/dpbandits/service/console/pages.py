@@ -44,8 +44,8 @@ def overview(listed: Sequence[Facts | Absent], address: str) -> Html:
     heads = ["Experiment", "Status", "Budget spent", "Releases", "Decisions"]
     rows = [_absent_row(one) if isinstance(one, Absent) else _row(one) for one in listed]
     note = (
-        "Budget spent: the most that any one person's records have paid. At 100 % an experiment may"
-        " go on, with releases of other people's records."
+        "'Budget spent' is the most that any one person's records have paid. At 100 % an experiment"
+        " may go on, because it may still release other people's records."
     )
     listed_ones = _table(heads, rows, "Experiments")
     return _page("Experiments", listed_ones, tag("p", note, class_="note"))
@@ -182,7 +182,7 @@ def _stamp(facts: Facts) -> Iterator[Html]:
 def _changes(facts: Facts) -> Iterator[Html]:
     if not facts.changes:
         return
-    said = "The file of experiments has other words, which were not taken. "
+    said = "The file of experiments now declares other values, which were not taken. "
     how = " To serve them, declare an experiment under a new name."
     listed = "; ".join(map(str, facts.changes))
     yield tag("p", tag("strong", said), f"{listed}.", how, class_="stamp")
@@ -208,7 +208,7 @@ def _at_a_glance(facts: Facts) -> Html:
         after = f"{breaker.releases:,} release{'s' * (breaker.releases != 1)}"
         tripped = moment(one["breaker_tripped"])
         state = f"tripped {tripped}" if tripped else "has not tripped"
-        told["breaker"] = f"below a mean of {breaker.floor:g}, from {after} on; {state}"
+        told["breaker"] = f"trips below a mean of {breaker.floor:g}, from {after} on; {state}"
     if one["recommendation"] is not None and not one["private_contexts"]:
         best = one["arms"][one["recommendation"]]
         told["best arm"] = f"{best}, {'final' if one['stopped'] else 'so far'}"
@@ -270,7 +270,7 @@ def _estimates(facts: Facts) -> Iterator[Html]:
         return
     else:
         count = f"{found.releases:,} release{'s' * (found.releases != 1)}"
-        yield tag("p", f"From the noisy values of {count} alone.")
+        yield tag("p", f"They are computed from the noisy values of {count} alone.")
     heads, rows = found.table()
     yield _table(heads, rows, "Estimates")
     if facts.breaks:

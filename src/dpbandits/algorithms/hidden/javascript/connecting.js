@@ -26,7 +26,7 @@ class Connection {
     this._device = randomiser ? new RewardDevice(config, take) : new Device(config, take);
     if (protocol && !(protocol.class in parts))
       throw new Error(`messages of ${protocol.class} are not sent over HTTP: use "modular"`);
-    if (protocol && shuffler === undefined) throw new Error("shuffler must be given");
+    if (protocol && shuffler === undefined) throw new Error("shuffler must be given: the address of the shuffler");
     Object.assign(this, { _given: given, _name: name, _protocol: protocol, _key: key, _take: take });
     this._storage = given.storage ?? inThisBrowser;
     const whose = [key && ` ${key}`, tenant && ` of ${tenant}`].map((part) => part ?? "").join("");
@@ -59,7 +59,7 @@ class Connection {
    * lost, and counts. */
   report(reward) {
     return this._turn(async ({ outbox }) => {
-      if (outbox !== null) throw new Error("a report waits: send() it first");
+      if (outbox !== null) throw new Error("an earlier report waits: call send() first");
       await this._store(reward);
     });
   }
@@ -90,7 +90,7 @@ class Connection {
   }
 
   async _store(reward) {
-    if (this._isAsked && !this._device.waits) throw new Error("choose() first: the server decides");
+    if (this._isAsked && !this._device.waits) throw new Error("call choose() first: the server decides");
     if (!this._device.waits) await this._refresh();
     const { decision } = this._device;
     const body = JSON.stringify(await this._body(this._device.report(reward), decision));
@@ -106,7 +106,7 @@ class Connection {
     const options = { method: "POST", headers: this._headers, body: JSON.stringify(body) };
     const reply = await this._fetch(this._source, options);
     const told = (await reply.json().catch(() => null)) ?? {};
-    if (!reply.ok || !Number.isInteger(told.arm)) throw new Error(`there is no arm: status ${reply.status}`);
+    if (!reply.ok || !Number.isInteger(told.arm)) throw new Error(`the server sent no arm: status ${reply.status}`);
     this._device.decision = decision;
     return told.arm;
   }
@@ -134,7 +134,7 @@ class Connection {
   async _refresh() {
     if (this._current) return;
     const reply = await this._fetch(this._source, { cache: "no-store" });
-    if (!reply.ok) throw new Error(`there is no round: status ${reply.status}`);
+    if (!reply.ok) throw new Error(`the server sent no round: status ${reply.status}`);
     const { round } = await reply.json();
     const { chooser, protocol } = JSON.parse(round);
     if (this._protocol && canonical(protocol) !== canonical(this._protocol))
@@ -156,7 +156,7 @@ class Connection {
     const text = await this._storage.get(this._place);
     const kept = text == null ? { left: this.left, outbox: null } : JSON.parse(text);
     if (!Number.isInteger(kept.left) || kept.left < 0)
-      throw new Error("the storage has something else than a device's");
+      throw new Error("the storage holds something else than the state of a device");
     this._device.left = Math.min(this.left, kept.left);
     return kept;
   }

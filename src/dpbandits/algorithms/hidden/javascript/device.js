@@ -60,7 +60,7 @@ class Device {
   use(chooser, version) {
     const given = typeof chooser === "string" ? JSON.parse(chooser) : chooser;
     if (canonical(given.arguments) !== this._arguments)
-      throw new Error("chooser must be of the policy that made the device");
+      throw new Error("chooser must come from the policy that made the device");
     this._known = (this._config.gradient ? scored : regressed)(given.public, this._config);
     this._retired = new Set(given.retired);
     this._version = version ?? given.release;
