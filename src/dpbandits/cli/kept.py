@@ -73,6 +73,9 @@ def intervals(
         bool,
         Option("--holdout", help="Show intervals from held-out people instead of the bandit's."),
     ] = False,
+    targets: Annotated[
+        bool, Option("--targets", help="Of what the holdout's targets would have earned.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show intervals of the arms' means, or of differences, that hold whenever you look.
@@ -86,10 +89,17 @@ def intervals(
         arm = _reader_of_arms(kept.estimates.names)
         pair = None if difference is None else (arm(difference[0]), arm(difference[1]))
         against = None if control is None else arm(control)
-        of = kept.holdout if holdout else kept
-        if of is None:
-            raise ArgumentError("--holdout must not be given: the policy has no holdout")
-        found = of.intervals(confidence, pair, control=against, method=method)
+        held = kept.holdout
+        if (holdout or targets) and held is None:
+            name = "--targets" if targets else "--holdout"
+            raise ArgumentError(f"{name} must not be given: the policy has no holdout")
+        if targets and held is not None:
+            if pair is not None or method != "mixture":
+                raise ArgumentError("--targets must be given without --difference and --method")
+            found = held.values(confidence, control=against)
+        else:
+            of = held if holdout and held is not None else kept
+            found = of.intervals(confidence, pair, control=against, method=method)
     if as_json:
         print_json(found.to_dict())
         return
