@@ -44,7 +44,7 @@ SETTINGS = [
     ({"budget": ZCDP, "features": 2, "link": "identity", "horizon": 500}, dpb.Linear, "RSLinearIMED"),
     ({"budget": ZCDP, "features": 2, "link": "probit", **BOTH}, dpb.HiddenGLM, "GLMThompsonJDP"),
     ({"budget": ZCDP, "features": 2, "link": "logistic", **BOTH, "trust": "local"}, dpb.HiddenGLMLocal, "LDPSGD"),
-    ({"budget": ZCDP, "experts": 4, "horizon": 500}, dpb.Experts, "EXP4"),
+    ({"budget": ZCDP, "experts": 4, "horizon": 500}, dpb.Experts, "ExpertConversion"),
     ({"budget": ZCDP, "experts": 4, "horizon": 500, "trust": "local"}, dpb.ExpertsLocal, "LocalEXP4"),
 ]  # fmt: skip
 
@@ -248,3 +248,10 @@ def test_mypy_sees_what_a_setting_has(tmp_path: Path):
     assert 'has no attribute "device"' in errors[0]
     assert "typed.py:15:" in errors[0]
     assert "dpbandits.policies.policy.Policy" in done.stdout
+
+
+def test_a_learner_that_is_a_value_replaces_the_named_one():
+    """The default with experts names its learner; ``parts`` have values of it."""
+    chosen = bandit(3, ZCDP, experts=4, horizon=500, learner=dpb.parts.EXP4(), seed=1)
+    assert (chosen.preset, chosen.config["learner"]) == ("EXP4", dpb.parts.EXP4())
+    assert bandit(3, PURE, experts=4, learner="exp3", horizon=500).preset == "ExpertConversion"

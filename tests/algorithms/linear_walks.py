@@ -421,9 +421,10 @@ def shift_of(noisy: np.ndarray, norm: float) -> float:
     return shift
 
 
-def changes(horizon: int, d: int, growth: float = 1.0) -> int:
+def changes(horizon: int, d: int, growth: float = 1.0, ridge: float = 1.0) -> int:
     """How often the determinant can grow by 1 + growth."""
-    return min(horizon, math.floor(d * math.log(1 + horizon / d) / math.log(1 + growth)) + 1)
+    volume = d * math.log(1 + horizon / (ridge * d))
+    return min(horizon, math.floor(volume / math.log(1 + growth)) + 1)
 
 
 def oful(
@@ -475,11 +476,11 @@ def rare_thompson(
     return np.array(arms)
 
 
-def rare_imed(world: Problem, noise: Noise, growth: float = 0.4) -> np.ndarray:
+def rare_imed(world: Problem, noise: Noise, growth: float = 0.4, ridge: float = 1.0) -> np.ndarray:
     """The least index, with the estimate of the last time that det V had grown by 1 + growth, and
     the variance of a mean of which the noise of a release is a part.
     """
-    v, total, k, arms = np.eye(world.contexts.shape[2]), 0.0, 0, []
+    v, total, k, arms = ridge * np.eye(world.contexts.shape[2]), 0.0, 0, []
     standing, estimate = v.copy(), np.zeros(len(v))
     for t, x in enumerate(world.contexts):
         turned = solved(v[np.newaxis], x)

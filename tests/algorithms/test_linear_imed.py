@@ -26,6 +26,8 @@ from dpbandits.algorithms.linear.every_answer import LinearParams
 from dpbandits.algorithms.maths.ridge import inverse_norm_bound, least_divergent_at_once
 from dpbandits.environments import Bernoulli, GaussianContexts, LinearArms, PoolContexts
 from dpbandits.papers.concentrated import AdaCGOPE, HannaGOPE
+from dpbandits.parts import Sampling
+from dpbandits.policies import load
 from dpbandits.privacy.noise import SimulationNoise
 
 SIZES = pytest.mark.parametrize(("n_arms", "dimension"), [(3, 2), (1, 3), (4, 1), (10, 5)])
@@ -102,18 +104,24 @@ def test_imed_walks_with_dense_noise(rho, n_arms, dimension):
     assert n_arms == 1 or len(set(expected)) > 1
 
 
+@pytest.mark.parametrize("ridge", [None, 1.0])
 @pytest.mark.parametrize("rho", [None, 0.5])
-def test_rarely_released_imed_walks_with_dense_noise(rho):
-    world, noise = problem(300), silence(300, 2)
-    if rho is not None:
-        noise = toeplitz_noise(
-            changes(300, 2, 0.4), 2, rho, SimulationNoise(7).generator("privacy")
-        )
+def test_rarely_released_imed_walks_with_dense_noise(rho, ridge):
+    world = problem(300)
+
+    def noise(ridge):
+        if rho is None:
+            return silence(300, 2)
+        coins = SimulationNoise(7).generator("privacy")
+        return toeplitz_noise(changes(300, 2, 0.4, ridge), 2, rho, coins)
+
     budget = None if rho is None else ZCDP(rho)
     policy = dpb.algorithms.RSLinearIMED(
-        3, 2, budget=budget, horizon=300, counter="toeplitz", seed=7
+        3, 2, budget=budget, horizon=300, counter="toeplitz", ridge=ridge, seed=7
     )
-    expected = rare_imed(world, noise)
+    if ridge is None:  # rewards in [0, 1] scatter by 1/2, and |theta| <= 1
+        ridge = max(1.0, 2 / 8 + noise(1.0).std * 2**-0.5)
+    expected = rare_imed(world, noise(ridge), ridge=ridge)
     assert arms_played(policy, world) == expected.tolist()
     assert len(set(expected)) > 1
 
@@ -380,6 +388,59 @@ def test_no_run_of_fixed_arms_is_lost():
     policy = MergedLinearIMED(np.eye(3), budget=ZCDP(1.0), reward_range=(-1, 1))
     regret = dpb.simulate(policy, world, horizon=20_000, runs=1000, seed=1).runs["regret"]
     assert (regret > 8 * regret.median()).sum() <= 1
+
+
+# The ridge ----------------------------------------------------------------------------------------
+
+
+def rare(d, **options):
+    shape = {"budget": ZCDP(0.1), "horizon": 30_000, "reward_range": (-1, 1)}
+    return dpb.algorithms.RSLinearIMED(4, d, **{**shape, **options})
+
+
+def error(ridge, noise, informed, theta, scatter):
+    """The mean squared error of (G + ridge)^-1 (G theta + rewards + noise), G = diag(informed)."""
+    squares = (ridge * theta) ** 2 + informed * scatter**2 + noise**2
+    return float((squares / (informed + ridge) ** 2).sum())
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 20])
+@pytest.mark.parametrize("budget", [None, ZCDP(0.1), ZCDP(1.0), PureDP(1.0)])
+def test_the_ridge_follows_noise_dimension_and_rewards(d, budget):
+    policy = rare(d, budget=budget)
+    noise = rare(d, budget=budget, ridge=float(d))._noise_std
+    rule = d / 2 + noise * {1: 0.5, 2: 0.5**0.5, 5: 0.8 * 5**0.5, 20: 0.95 * 20**0.5}[d]
+    assert policy.params.ridge == pytest.approx(max(1.0, rule))
+    # Where a direction is known as well as it is shrunk, the ridge of least error is between these.
+    least, whole = d / 2 + noise * d**0.5, d + noise * d**0.5
+    candidates = np.geomspace(1e-2, 1e2, 2001) * whole
+    theta = np.array([d**-0.5])
+    for known in least, whole:
+        best = candidates[
+            np.argmin([error(r, noise, np.array([known]), theta, 1.0) for r in candidates])
+        ]
+        assert best >= known * 0.99 if known == least else best <= known * 1.01
+
+
+def test_the_ridge_scales_with_rewards_and_features():
+    plain = rare(5, reward_range=(0, 1)).params.ridge
+    assert rare(5, reward_range=(0, 100)).params.ridge == pytest.approx(plain)
+    both = rare(5, reward_range=(0, 100), context_bound=7.0)
+    assert both.params.ridge == pytest.approx(49.0 * plain)
+    exact = {"budget": None, "subgaussian": 0.0, "context_bound": 7.0}
+    assert rare(5, **exact).params.ridge == 49.0  # and never less
+
+
+def test_a_ridge_that_is_given_stays_and_others_have_one(tmp_path):
+    """States say which: those from before the rule have 1."""
+    assert rare(5, ridge=1.0).params.ridge == 1.0
+    policy = rare(3, ridge=1.0, seed=1)
+    policy.save(tmp_path / "given.dpb")
+    assert load(tmp_path / "given.dpb").params.ridge == 1.0
+    rare(3, seed=1).save(tmp_path / "rule.dpb")
+    assert load(tmp_path / "rule.dpb").params.ridge == rare(3).params.ridge != 1.0
+    assert LinearIMED(2, 2, budget=None).config["ridge"] == 1.0
+    assert dpb.Linear(2, 2, budget=None, explore=Sampling()).config["ridge"] == 1.0
 
 
 # Arguments ---------------------------------------------------------------------------------------

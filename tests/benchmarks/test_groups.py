@@ -165,7 +165,18 @@ def test_adversarial_policies_run_with_and_without_advice():
     rows = measured("adversarial")
     named = {name.split(",")[0] for name in rows}
     assert named >= {"EXP3", "HTINF", "FTPL", "EXP4", "LocalEXP4", "ExpertConversion"}
-    assert all(re.match(r"[\d,]+ releases", row.remark) for row in rows.values())
+    timed = [row for row in rows.values() if row.unit == "s"]
+    assert all(re.match(r"[\d,]+ releases", row.remark) for row in timed)
+    compared = [row for name, row in rows.items() if " over EXP4, " in name]
+    assert len(compared) == 3 * 3 * 2 * 3
+    assert len(timed) + len(compared) == len(rows)
+
+
+@pytest.mark.long
+def test_ridges_are_compared_with_the_former_one():
+    rows = measured("ridges")
+    assert len(rows) == 6 * 3 * 3
+    assert all(re.search(r", \d+ of \d+ runs lost$", row.remark) for row in rows.values())
 
 
 @pytest.mark.long
@@ -210,6 +221,7 @@ def test_every_group_is_among_these():
         "keeping",
         "simulation",
         "linear",
+        "ridges",
         "logs",
         "adversarial",
         "searches",

@@ -95,9 +95,12 @@ def oful(budget: Budget | None, rng: np.random.Generator) -> float:
 
 
 def rare_imed(budget: Budget | None, rng: np.random.Generator) -> float:
-    return WORLD.regret(
-        walks.rare_imed(WORLD, noise(budget, rng, walks.changes(HORIZON, DIMENSION, 0.4)))
-    )
+    """Rewards in [0, 1]: s^2 / S^2 is a quarter, and the ridge d / 8 + (1 - 1 / d) v sqrt(d), or 1."""
+    first = walks.changes(HORIZON, DIMENSION, 0.4, max(0.25 * DIMENSION, 1.0))
+    noisy = noise(budget, rng, first).std * (DIMENSION - 1) / math.sqrt(DIMENSION)
+    ridge = max(1.0, DIMENSION / 8 + noisy)
+    added = noise(budget, rng, walks.changes(HORIZON, DIMENSION, 0.4, ridge))
+    return WORLD.regret(walks.rare_imed(WORLD, added, ridge=ridge))
 
 
 def rare_thompson(budget: Budget | None, rng: np.random.Generator) -> float:

@@ -93,7 +93,12 @@ def test_the_default_of_a_setting_fits_it(one):
     cls, budget = one.policy_class, ApproxDP(1.0, 1e-5)
     budget = budget if cls.card.takes(ApproxDP) else PureDP(1.0)
     fitting, left_out = candidates(setting, budget)
-    mine = [found for found in fitting if found.cls is cls]
+    mine = [
+        found
+        for found in fitting
+        if found.cls is cls
+        and all(found.arguments.get(name, own) == own for name, own in one.arguments.items())
+    ]
     assert len(mine) == 1
     assert not {found.cls.__name__ for found in fitting} & left_out.keys()
     assert {found.cls.__name__ for found in fitting} | left_out.keys() == registered().keys()

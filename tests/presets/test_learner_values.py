@@ -37,7 +37,11 @@ BUILT = [
         {"learner": "exp3", "rate": 0.1},
     ),
     (lambda: Adversarial(3, budget=None, learner=parts.EXP3IX(), seed=1), "EXP3IX", {}),
-    (lambda: Experts(**ADVISED, budget=RHO, horizon=90, seed=1), "EXP4", {"horizon": 90}),
+    (
+        lambda: Experts(**ADVISED, budget=RHO, horizon=90, learner=parts.EXP4(), seed=1),
+        "EXP4",
+        {"horizon": 90},
+    ),
     (
         lambda: Experts(
             **ADVISED, budget=ONE, horizon=90, learner=parts.FrozenEXP4(mixing=0.2), seed=1
@@ -94,8 +98,14 @@ def test_a_combination_without_a_name_is_saved_and_goes_on(tmp_path):
             lambda: Adversarial(3, budget=ONE, learner="TsallisINF"),
             r"^budget must be None for Adversarial",
         ),
-        (lambda: Experts(**ADVISED, budget=RHO), r"^horizon must be .* got None"),
-        (lambda: Experts(**ADVISED, budget=ONE, horizon=9), r"^budget must be .* for Experts"),
+        (
+            lambda: Experts(**ADVISED, budget=RHO, learner=parts.EXP4()),
+            r"^horizon must be .* got None",
+        ),
+        (
+            lambda: Experts(**ADVISED, budget=ONE, horizon=9, learner=parts.EXP4()),
+            r"^budget must be .* for Experts",
+        ),
         (lambda: Experts(**ADVISED, budget=ONE, learner="EXP3IX"), r"^budget must be None"),
         (lambda: Experts(**ADVISED, budget=ONE, learner="LocalEXP4"), r"^learner must be one of"),
         (lambda: BestArm(3, budget=ONE), r"^failure_probability or horizon must be given"),

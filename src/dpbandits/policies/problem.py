@@ -20,6 +20,7 @@ from ..privacy.budgets import Budget
 from ..session.options import arm_names
 from ..tables import features as feature_matrix
 from ..validation import choice, integer, shown
+from .parts import Part
 from .presets import Preset
 from .registry import find
 
@@ -99,7 +100,8 @@ class Default:
         preset = self.policy_class
         cls = getattr(preset, "policy_class", preset)
         taken = inspect.signature(preset).parameters
-        own = inspect.signature(cls).parameters.keys() - taken.keys()
+        named = {name for name in taken if not isinstance(options.get(name), Part)}
+        own = inspect.signature(cls).parameters.keys() - named
         parts = {name: one for name, one in options.items() if name in own}
         said = {name: one for name, one in given.items() if name in taken}
         said |= {name: one for name, one in options.items() if name not in own}
@@ -170,9 +172,6 @@ _PRIVATE = (
 )
 _LINKED = f"The policy fits a model with the given link. {_UNMEASURED}"
 _DISJOINT = f"Each arm has a model of its own. {_UNMEASURED}"
-_EXPERTS = (
-    f"The policy gives more weight to experts whose advice brought high rewards. {_UNMEASURED}"
-)
 _OWN = {"models": "disjoint"}
 _CLASHES = {  # words, and others that no policy here serves with them
     "experts": ("features", "person"),
@@ -303,8 +302,22 @@ DEFAULTS = (
     Default(
         "private contexts and a link", "local", "LDPSGD", _LINKED, contexts="private", more="link"
     ),
-    Default("expert advice", "central", "EXP4", _EXPERTS, more="experts"),
-    Default("expert advice", "local", "LocalEXP4", _EXPERTS, more="experts"),
+    Default(
+        "expert advice",
+        "central",
+        "ExpertConversion",
+        "With up to some dozens of experts its regret was a tenth to nine tenths of that of EXP4,"
+        " and at most 1.1 times that with hundreds (docs/experts).",
+        {"learner": "htinf"},
+        more="experts",
+    ),
+    Default(
+        "expert advice",
+        "local",
+        "LocalEXP4",
+        f"The policy gives more weight to experts whose advice brought high rewards. {_UNMEASURED}",
+        more="experts",
+    ),
 )
 
 

@@ -36,17 +36,18 @@ RADIUS: dict[str, Any] = {"parameter_bound": 1.0, "failure_probability": 0.001, 
 _ULP = 2.0**-52
 # Relative to squared features: a smaller ridge is lost in rounding when these are added.
 _LEAST_RIDGE = 1e-13
+RIDGE = Real(0.0, 1e12, strict=True, as_given=True)
 
 
 class ModelOptions(Options, total=False):
     """Arguments of policies with a linear model, beside their own and those of ``Options``.
 
-    ridge: lambda, the regulariser.  Default 1.
+    ridge: lambda, the regulariser.  Default 1, or see the class.
     subgaussian: s, how far rewards scatter around their mean.  Default: half the reward range.
     context_bound: longer features are scaled to it, and noise is proportional to it.  Default 1.
     """
 
-    ridge: float
+    ridge: float | None
     subgaussian: float | None
     context_bound: float
 
@@ -171,7 +172,7 @@ class LinearPolicy(ContextualPolicy):
 
     learns_off_policy = True
     constraints: ClassVar[Constraints] = {
-        "ridge": Real(0.0, 1e12, strict=True, as_given=True),
+        "ridge": RIDGE,
         "subgaussian": Real(0.0, 1e12, as_given=True) | None,
         "parameter_bound": Real(0.0, 1e12, as_given=True),
         "failure_probability": Real(0.0, 1.0, strict=True, as_given=True),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Unpack
 
 from ...constraints import Constraints, Real
@@ -16,9 +17,9 @@ from ...policies import Card, Composition, Statistic, composed, given, like, pre
 from ...policies.parts import Part, PartOf
 from ...privacy.budgets import Budget, PureDP
 from ...validation import choice
-from ..bases.counter_choice import running_sum
+from ..bases.counter_choice import Plan, counter_for, running_sum
 from ..bases.errata import ADAC_OFUL, LINPRIV
-from ..bases.linear import MODEL, LinearPolicy, ModelOptions
+from ..bases.linear import MODEL, RIDGE, LinearPolicy, ModelOptions
 from ..exploration import EXPLORATIONS, Divergence, Optimism, Sampling, resolved
 from . import every_answer, switching
 from .every_answer import LinearParams
@@ -111,7 +112,9 @@ class Linear(LinearPolicy):
         counter: "tree", "honaker", "toeplitz", "buffered", "independent" or, with
             ``EveryAnswer()``, "hybrid" (any number of rounds); see ``dpbandits.privacy.continual``.
             By default the one with the least noise that fits budget, horizon and noise source.
-        **options: see ``ModelOptions``.
+        **options: see ``ModelOptions``.  ``ridge`` is None by default: with ``Divergence()`` and
+            ``Switching()`` it follows noise, dimension and rewards (``linear.switching``).  With
+            others it is 1.
 
     Raises:
         ArgumentError: an argument is outside its range, or has no effect beside another.
@@ -130,8 +133,9 @@ class Linear(LinearPolicy):
     constraints: ClassVar[Constraints] = {
         "updates": PartOf(EveryAnswer, Switching, exactly=True),
         "explore": PartOf(*EXPLORATIONS, exactly=True),
+        "ridge": RIDGE | None,
     }
-    _options = MODEL
+    _options: ClassVar[dict[str, Any]] = {**MODEL, "ridge": None}
     _covers = True
 
     @classmethod
@@ -179,6 +183,8 @@ class Linear(LinearPolicy):
             _refuse_unplanned(horizon, counter, budget)
         if isinstance(how, Optimism) and how.radius == "published":
             _refuse_unpublished(when, counter, budget)
+        if not (isinstance(how, Divergence) and isinstance(when, Switching)):
+            options["ridge"] = MODEL["ridge"] if options.get("ridge") is None else options["ridge"]
         parts: dict[str, Any] = {"explore": how, "updates": when, "models": models}
         own = {"n_arms": n_arms, "dimension": dimension, **parts, **running_sum(horizon, counter)}
         super().__init__(own, budget=budget, composition=self.composition(**parts), **options)
@@ -206,12 +212,33 @@ class Linear(LinearPolicy):
 
         With ``clip=False`` four times the bound on features is planned for.
         """
+        return self._changes(self._ridge)
+
+    def _changes(self, ridge: float) -> int:
         length = self.context_bound * (1.0 if self.clip else 4.0)
         rounds, growth = self._horizon or 1, self._growth
         if growth is None:
             return rounds
-        volume = math.log1p(rounds * length**2 / (self._ridge * self.dimension))
+        volume = math.log1p(rounds * length**2 / (ridge * self.dimension))
         return min(rounds, math.floor(self.dimension * volume / math.log1p(growth)) + 1)
+
+    @cached_property
+    def _ridge(self) -> float:
+        given = self.config["ridge"]
+        return self._ridge_of_noise() if given is None else float(given)
+
+    def _ridge_of_noise(self) -> float:
+        """The ridge by the prior variance of the parameter, see ``switching``."""
+        (lo, hi), bound = self.reward_range, self.context_bound
+        longest, least = max(abs(lo), abs(hi)) / bound, bound**2  # S, L^2
+        rewards = self.dimension * (self._scatter / longest) ** 2
+        releases, secure = self._changes(max(rewards, least)), self.grid > 0.0
+        counter = counter_for(self._counting, releases, self.channel, secure=secure)
+        noise = Plan(counter, releases).noise_std(
+            self.channel, self._max_sensitivity(hi - lo, bound)
+        )
+        shrunk = max(0.5, 1.0 - 1.0 / self.dimension) * math.sqrt(self.dimension)
+        return max(0.5 * rewards + shrunk * noise / longest, least)
 
     @property
     def _releases(self) -> int | None:
@@ -312,6 +339,7 @@ def _refuse_unpublished(updates: Part, counter: str | None, budget: Budget | Non
 _OF_MODEL = "ridge subgaussian context_bound"
 _OF_RADIUS = "parameter_bound failure_probability radius_scale"
 _MODELS = given("models", "shared", quiet=True)
+_RIDGE = given("ridge", MODEL["ridge"])
 _OPEN = given("budget", None, values={None: None})
 _NOT_PRIVATE = {"noise": (), "proof": "", "trust_model": "none"}
 _ON_COUNTERS = "; running sums: module dpbandits.privacy.continual"
@@ -337,6 +365,7 @@ LinUCB = preset(
         **_NOT_PRIVATE,
     },
     example={"n_arms": 3, "dimension": 2},
+    ridge=_RIDGE,
     explore=_optimism(radius="safe"),
     updates=EveryAnswer(),
     models=_MODELS,
@@ -357,6 +386,7 @@ PrivateLinUCB = preset(
         f" Differential Privacy{_ON_COUNTERS}",
         "errata": (LINPRIV,),
     },
+    ridge=_RIDGE,
     explore=_optimism(
         radius=given("radius", "safe", values={"safe": "safe", "heuristic": "heuristic"})
     ),
@@ -373,6 +403,7 @@ LinearThompson = preset(
         "source": f"{Sampling.source}{_ON_COUNTERS}",
         "title": "linear Thompson sampling on a running sum of features times reward",
     },
+    ridge=_RIDGE,
     explore=like(Sampling, "inflation"),
     updates=EveryAnswer(),
     models=_MODELS,
@@ -384,6 +415,7 @@ LinearIMED = preset(
     f"n_arms dimension horizon counter alpha margin models {_OF_MODEL}",
     """Indexed minimum empirical divergence on a running sum, released after every answer.""",
     about={"source": f"{Divergence.source}{_ON_COUNTERS}"},
+    ridge=_RIDGE,
     explore=_divergence(1.5, 2.0),
     updates=EveryAnswer(),
     models=_MODELS,
@@ -400,6 +432,7 @@ RSOFUL = preset(
         **_NOT_PRIVATE,
     },
     example={"n_arms": 3, "dimension": 2},
+    ridge=_RIDGE,
     explore=_optimism(radius="safe"),
     updates=like(Switching, growth=given("growth", 1.0)),
     models="shared",
@@ -422,6 +455,7 @@ AdaCOFUL = preset(
         "title": "Rarely switching OFUL on noisy sums",
         "errata": (ADAC_OFUL,),
     },
+    ridge=_RIDGE,
     explore=_optimism(
         radius=given(
             "variant",
