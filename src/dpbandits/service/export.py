@@ -61,7 +61,9 @@ class Export:
         """Note the reward of a decision."""
         self._add(token, reward, None, at)
 
-    def _add(self, decision: Decision | str, reward: float | None, contexts: Any, at: float) -> None:
+    def _add(
+        self, decision: Decision | str, reward: float | None, contexts: Any, at: float
+    ) -> None:
         if len(self._waiting) >= MOST:
             return
         try:

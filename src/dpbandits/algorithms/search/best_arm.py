@@ -44,7 +44,7 @@ from ...policies.parts import PartOf
 from ...privacy.budgets import Budget
 from ..bases.shuffled import ShuffledPolicy, shuffled_card
 from .halving import Halving, HalvingPublic
-from .top_two import TopTwo, refuse_unproved
+from .top_two import TopTwo, TopTwoParams, refuse_unproved
 
 _PROBABILITY = Real(0.0, 1.0, strict=True)
 _ROUNDS = Integer(1)
@@ -206,6 +206,12 @@ class BestArmShuffled(_Search, ShuffledPolicy):
         super().__init__(own, budget=budget, composition=composition, **options)
         if horizon is None:
             refuse_unproved(self)
+
+    def _params(self) -> Any:
+        params = super()._params()
+        if self.takes_reports and isinstance(params, TopTwoParams):
+            return params._replace(longest=self._largest_batch)
+        return params
 
 
 def _asked(

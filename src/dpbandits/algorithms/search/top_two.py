@@ -100,7 +100,7 @@ class TopTwoParams(NamedTuple):
     least_in_noise: float  # the same where noise varies most
     most_in_noise: float
     first: int
-    longest: int  # batch that people's devices take
+    longest: int  # batch
     noise_scale: float  # s
     laplace: bool
     low: float
@@ -382,7 +382,7 @@ class TopTwo(Part):
             least_in_noise=least[1],
             most_in_noise=most[1],
             first=first if self.first is None else self.first,
-            longest=policy._largest_batch if policy.takes_reports else MOST_ROUNDS,
+            longest=MOST_ROUNDS,
             noise_scale=scale,
             laplace=isinstance(policy.channel, Laplace),
             low=lo,
