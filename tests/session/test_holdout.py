@@ -364,7 +364,7 @@ def test_the_guarantee_and_the_card_tell_of_it():
         (lambda: merged(calibration="paper", budget=dpb.ApproxDP(1.0, 1e-6)), "calibration"),
         (lambda: merged(n_arms=3, holdout=dpb.Holdout(0.1, one_sum=True)), "one_sum"),
         (lambda: merged(holdout=dpb.Holdout(0.1, (0.4, 0.6), one_sum=True)), "one_sum"),
-        (lambda: merged(holdout=dpb.Holdout(0.1, (0.2, 0.3, 0.5))), "2, one for each arm"),
+        (lambda: merged(holdout=dpb.Holdout(0.1, (0.2, 0.3, 0.5))), "2 numbers, one for each arm"),
         (lambda: dpb.Holdout(0.1, (0.001, 0.999)), "weights"),
         (lambda: dpb.Holdout(0.1, (0.5, 0.4)), "add up to 1"),
         (lambda: dpb.Holdout(1.0), "share"),
