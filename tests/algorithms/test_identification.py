@@ -514,6 +514,32 @@ def test_a_study_may_end_with_its_last_person():
     assert policy.ledger.releases == 1
 
 
+def batches(search: Policy) -> list[int]:
+    """How many people its batches have; the mean of arm 1 is about 0.75, of others 0.5."""
+    sizes = list[int]()
+    while not search.stopped:
+        device, shuffler = search.device(), search.shuffler()
+        sizes.append(search.protocol.batch)
+        rewards = np.arange(sizes[-1]) % 4 < (3 if device.arm == 1 else 2)
+        search.receive(shuffler.shuffle([device.report_many(rewards.astype(float))]))
+    return sizes
+
+
+def test_no_batch_of_a_search_is_larger_than_devices_take(monkeypatch: pytest.MonkeyPatch):
+    given = {"budget": PureDP(1.0), "messages": True, "seed": 1}
+    failure = {"failure_probability": 1e-9}
+    assert max(batches(MergedTopTwoSDP(2, **failure, **given))) > 30
+    monkeypatch.setattr(dpb.BestArmShuffled, "_largest_batch", 30)
+    assert max(batches(MergedTopTwoSDP(2, **failure, **given))) == 30
+    for n_arms in (2, 3, 5, 8):
+        longest = 2 * (n_arms - 1).bit_length() * (30 - n_arms)
+        found = max(batches(SequentialHalvingSDP(n_arms, horizon=longest, **given)))
+        assert 30 - 2 * n_arms <= found <= 30
+        with pytest.raises(ArgumentError, match=f"horizon must be at most {longest}"):
+            SequentialHalvingSDP(n_arms, horizon=longest + 1, **given)
+        SequentialHalvingSDP(n_arms, horizon=longest + 1, budget=PureDP(1.0))
+
+
 @pytest.mark.parametrize(
     ("cls", "options"),
     [

@@ -256,8 +256,11 @@ def test_held_out_people_show_what_every_target_would_earn(tmp_path):
     assert found.value == pytest.approx((own["reward"] / 0.5).mean(), rel=1e-12)
     assert found.diagnostics.n == len(own) < len(rows)
     assert not any("left out" in one for one in found.breaks)
-    with pytest.raises(ArgumentError, match="has no held-out people"):
-        evaluate(rows.assign(held_out=False), 1, held_out=True)
+    unknown = rows.assign(held_out=rows["held_out"].astype(object).where(rows["held_out"], None))
+    assert evaluate(unknown, 1, held_out=True).diagnostics.n == len(own)
+    for nobody in (False, None):
+        with pytest.raises(ArgumentError, match="has no held-out people"):
+            evaluate(rows.assign(held_out=nobody), 1, held_out=True)
 
 
 def test_policies_without_a_formula_of_their_propensity_are_refused(tmp_path):

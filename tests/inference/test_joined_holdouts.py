@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from scipy.stats import binom
 
 import dpbandits as dpb
 from dpbandits.algorithms import MergedIMED
+from dpbandits.policies.holdout import HeldOut
 
 MEANS = np.array([0.3, 0.6])
 
@@ -74,6 +76,32 @@ def test_saved_workers_are_joined(tmp_path: Path):
     found = one.holdout.intervals(others=[read])
     assert found.to_dict() == wanted.to_dict()
     assert any("several workers" in told for told in found.breaks)
+
+
+def test_two_threads_may_join_the_same_workers(monkeypatch: pytest.MonkeyPatch):
+    """Each has begun to read its own worker before any reads the other's."""
+    one, other = worker(1, people=60), worker(2, people=60)
+    wanted = one.holdout.ledger.releases + other.holdout.ledger.releases
+    right, both = HeldOut._read, threading.Barrier(2)
+    begun, found = set[str](), dict[str, Any]()
+
+    def read(self: HeldOut, numbers: Any) -> Any:
+        if (name := threading.current_thread().name) not in begun:
+            begun.add(name)
+            both.wait(60.0)
+        return right(self, numbers)
+
+    def join(name: str, mine: dpb.Policy, theirs: dpb.Policy) -> None:
+        found[name] = mine.holdout.intervals(others=[theirs.holdout]).releases
+
+    monkeypatch.setattr(HeldOut, "_read", read)
+    given = [("a", one, other), ("b", other, one)]
+    threads = [threading.Thread(target=join, name=a[0], args=a, daemon=True) for a in given]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60.0)
+    assert found == {"a": wanted, "b": wanted}
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,21 @@ def test_rows_wait_while_files_cannot_be_written(exporting, tmp_path, monkeypatc
     assert len(read_logs(tmp_path / "log" / "default.trial")) == 10
 
 
+def test_rewards_shortly_before_the_end_of_an_archived_experiment_are_written(exporting, tmp_path):
+    """At its end the experiment destroys the key of its tokens."""
+    trial = exporting.declare(**WORDS)
+    seen = [trial.decide(decision_id=f"d{i}") for i in range(5)]
+    trial.because("/archive")
+    exporting.pass_time(3595.0)
+    for made in seen:
+        trial.reward(made["arm"] / 2.0, decision_id=made["decision_id"])
+    exporting.pass_time(5.0)
+    assert exporting.experiment().finished is not None
+    exporting.pass_time(11.0)
+    log = read_logs(tmp_path / "log" / "default.trial")
+    assert log["reward"].tolist() == [one["arm"] / 2.0 for one in seen]
+
+
 def _full(self):
     raise OSError("the disk is full")
 

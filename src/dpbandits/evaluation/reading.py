@@ -179,7 +179,8 @@ def _rows(table: Frame, columns: Columns, of_decisions: bool) -> Rows:
         recorded = read("recorded", "recorded", known.FLAGS) != 0.0
     asked = everyone
     if columns.held_out:
-        asked = read("held_out", "held_out", known.FLAGS) != 0.0
+        # Of an earlier version's files it is unknown, and no row counts.
+        asked = read("held_out", "held_out", known.FLAGS) == 1.0
         if not asked.any():
             raise ArgumentError(
                 "held_out must be False, because the log has no held-out people, got True",

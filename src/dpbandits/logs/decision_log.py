@@ -139,6 +139,16 @@ class DecisionLog:
             UpdateError: the decision is another policy's, or the token has expired.
             OSError: a file cannot be written.  The rows wait for the next attempt.
         """
+        self._rows.add(self._row(decision, reward, contexts, at))
+
+    def _row(
+        self,
+        decision: Decision | str,
+        reward: float | None,
+        contexts: ArrayLike | None,
+        at: float | None,
+    ) -> dict[str, Any]:
+        """The row of what ``write`` was given."""
         policy = self._policy()
         if policy is None:
             raise UpdateError(
@@ -172,7 +182,7 @@ class DecisionLog:
                 " a token. A token is enough to write a reward without contexts",
                 "decision",
             )
-        self._rows.add(row)
+        return row
 
     def _forked(self, number: int) -> str:
         """An ending for pulls after a fork: the parent's have the same numbers."""

@@ -304,17 +304,16 @@ class HeldOut:
         pairs = asked(difference, control, self.n_arms, self.session.arms.number)
         if self.one_sum and pairs is None:
             raise ArgumentError(f"difference must be given: {_ONE_SUM}", "difference")
-        with self._policy._lock:
-            sums, labels = self._joined(self._arms, others), self._policy.arm_names
-            found = Intervals.of(
-                sums,
-                confidence,
-                None if self.one_sum else pairs,
-                method=method,
-                labels=None if self.one_sum else labels,
-                releases=sum(one.ledger.releases for one in (self, *others)),
-                breaks=tuple(self._breaks(others)),
-            )
+        (sums, releases), labels = self._joined(self._arms, others), self._policy.arm_names
+        found = Intervals.of(
+            sums,
+            confidence,
+            None if self.one_sum else pairs,
+            method=method,
+            labels=None if self.one_sum else labels,
+            releases=releases,
+            breaks=tuple(self._breaks(others)),
+        )
         if pairs is None or not self.one_sum:
             return found
         ((b, c),) = pairs.pairs
@@ -393,23 +392,23 @@ class HeldOut:
         >>> policy.holdout.values()
         <95 % intervals after 9 releases: by age: 0.9345 to 1>
         """
-        with self._policy._lock:
-            against = None if control is None else self._number(control)
-            numbers = [self.n_arms + j for j in range(len(self.targets))]
-            numbers = [one for one in numbers if one != against]
-            if not numbers:
-                none = "no targets" if not self.targets else "no other target than the control"
-                raise ArgumentError(f"values must not be asked of a holdout with {none}")
-            asked_for = numbers if against is None else [*numbers, against]
-            found = Intervals.of(
-                self._joined(asked_for, others),
-                confidence,
-                None,
-                method="mixture",
-                labels=[self._label(one) for one in asked_for],
-                releases=sum(one.ledger.releases for one in (self, *others)),
-                breaks=(_TARGETS, *self._breaks_any(others)),
-            )
+        against = None if control is None else self._number(control)
+        numbers = [self.n_arms + j for j in range(len(self.targets))]
+        numbers = [one for one in numbers if one != against]
+        if not numbers:
+            none = "no targets" if not self.targets else "no other target than the control"
+            raise ArgumentError(f"values must not be asked of a holdout with {none}")
+        asked_for = numbers if against is None else [*numbers, against]
+        sums, releases = self._joined(asked_for, others)
+        found = Intervals.of(
+            sums,
+            confidence,
+            None,
+            method="mixture",
+            labels=[self._label(one) for one in asked_for],
+            releases=releases,
+            breaks=(_TARGETS, *self._breaks_any(others)),
+        )
         return found if against is None else _less_the_last(found)
 
     def _number(self, control: int | str) -> int:
@@ -423,10 +422,15 @@ class HeldOut:
             return self.targets[number - self.n_arms]
         return self.session.arms.name(number) or f"arm {number}"
 
-    def _joined(self, numbers: Iterable[int], others: Sequence[HeldOut]) -> ReleasedSums:
-        """What intervals are made of, with the releases of other workers."""
-        numbers, met = list(numbers), set(self._lives)
-        for one in others:
+    def _joined(
+        self, numbers: Iterable[int], others: Sequence[HeldOut]
+    ) -> tuple[ReleasedSums, int]:
+        """What intervals are made of, with the releases of other workers, and their number.  One
+        worker is read after the other, because two threads may join the same ones.
+        """
+        numbers, met = list(numbers), set[str]()
+        parts, releases = list[ReleasedSums](), 0
+        for one in (self, *others):
             if (
                 not isinstance(one, HeldOut)
                 or one._policy.exchange_key != self._policy.exchange_key
@@ -440,15 +444,14 @@ class HeldOut:
                 raise ArgumentError(
                     "others must have the same kind of noise and the same names of arms", "others"
                 )
-            if met & one._lives:
+            with one._policy._lock:
+                lives = {made.life for made in one.session.exchange.made}
+                parts.append(one._read(numbers))
+                releases += one.ledger.releases
+            if met & lives:
                 raise ArgumentError("others must have no releases of this or another one", "others")
-            met |= one._lives
-        return self._read(numbers).joined(one._read(numbers) for one in others)
-
-    @property
-    def _lives(self) -> set[str]:
-        """The lives that have made the releases."""
-        return {one.life for one in self.session.exchange.made}
+            met |= lives
+        return parts[0].joined(parts[1:]), releases
 
     def _breaks(self, others: Sequence[HeldOut]) -> Iterator[str]:
         yield _TOGETHER[self.one_sum]

@@ -182,7 +182,8 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
             on_store_failure: "serve" chooses from the values that were durable last if the place
                 of the policy cannot be written.  Such a round is not recorded.
             targets: for a ``Holdout`` with ``targets``: for each target's name, the arm that it
-                would give to this person.  It may depend on contexts and on releases.
+                would give to this person.  It may depend on contexts and on releases; if it depends
+                on other rewards, the guarantee does not hold.
 
         Returns:
             A ``Decision``; it equals its arm, and serves as an index.

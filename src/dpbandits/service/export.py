@@ -4,17 +4,17 @@ The operator asks for it with ``dpbandits serve --log``.  The files hold arms, p
 and public contexts.  They are raw data of people, and no guarantee covers them.
 
 A row is written after the commit that keeps its decision: a decision that was never kept may
-have the number of a later one.  The clock alone says when rows are written, and no reward does.
+have the number of a later one.  It is made at once, because an archived experiment destroys the key
+of its tokens.  The clock alone says when rows are written, and no reward does.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..errors import ArgumentError, UpdateError
+from ..errors import ArgumentError
 from ..logs import DecisionLog
 from ..policies import Policy
 from ..session.decisions import Decision
@@ -22,15 +22,6 @@ from .log import log
 
 EVERY = 10.0  # seconds between writings
 MOST = 200_000  # rows that wait while the files cannot be written; later ones are left out
-
-
-class _Row(NamedTuple):
-    """A decision, or the reward of one that its token names."""
-
-    decision: Decision | str
-    contexts: Any
-    reward: float | None
-    at: float
 
 
 class Export:
@@ -59,20 +50,26 @@ class Export:
         self.name, self.folder = name, folder / name
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._log = DecisionLog(self.folder, policy, rewards=True, features=self._features)
-        self._waiting: deque[_Row] = deque()
+        self._waiting: deque[dict[str, Any]] = deque()
         self._period = 0.0
 
     def add_decision(self, decision: Decision, contexts: Any, at: float) -> None:
         """Note a decision of the policy."""
-        self._add(_Row(decision, contexts if self._features else None, None, at))
+        self._add(decision, None, contexts if self._features else None, at)
 
     def add_reward(self, token: str, reward: float, at: float) -> None:
         """Note the reward of a decision."""
-        self._add(_Row(token, None, reward, at))
+        self._add(token, reward, None, at)
 
-    def _add(self, row: _Row) -> None:
-        if len(self._waiting) < MOST:
-            self._waiting.append(row)
+    def _add(
+        self, decision: Decision | str, reward: float | None, contexts: Any, at: float
+    ) -> None:
+        if len(self._waiting) >= MOST:
+            return
+        try:
+            self._waiting.append(self._log._row(decision, reward, contexts, at))
+        except Exception as error:
+            self._tell(error)
 
     def write(self, now: float) -> None:
         """Write all rows, if it is time; their decisions must have been kept."""
@@ -82,12 +79,13 @@ class Export:
         try:
             self._log.flush()  # of the last time, if that failed
             while self._waiting:
-                row = self._waiting.popleft()  # which the log keeps, also where it cannot write
-                with suppress(UpdateError):  # its token has expired meanwhile
-                    self._log.write(
-                        row.decision, contexts=row.contexts, reward=row.reward, at=row.at
-                    )
+                # Which the log keeps, also where it cannot write.
+                self._log._rows.add(self._waiting.popleft())
             self._log.flush()
-        except Exception as error:  # requests are served, whatever becomes of these files
-            waiting = len(self._waiting)
-            log("export failed", experiment=self.name, error=type(error).__name__, rows=waiting)
+        except Exception as error:
+            self._tell(error)
+
+    def _tell(self, error: Exception) -> None:
+        """Requests are served, whatever becomes of these files."""
+        waiting = len(self._waiting)
+        log("export failed", experiment=self.name, error=type(error).__name__, rows=waiting)

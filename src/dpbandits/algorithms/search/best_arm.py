@@ -44,7 +44,7 @@ from ...policies.parts import PartOf
 from ...privacy.budgets import Budget
 from ..bases.shuffled import ShuffledPolicy, shuffled_card
 from .halving import Halving, HalvingPublic
-from .top_two import TopTwo, refuse_unproved
+from .top_two import TopTwo, TopTwoParams, refuse_unproved
 
 _PROBABILITY = Real(0.0, 1.0, strict=True)
 _ROUNDS = Integer(1)
@@ -155,7 +155,8 @@ class BestArmShuffled(_Search, ShuffledPolicy):
         n_arms: number of arms.
         budget: ``PureDP``; None for the non-private counterpart.
         failure_probability, gap, horizon, rule: as in ``BestArm``.
-        messages: whether this is the server of a shuffler.
+        messages: whether this is the server of a shuffler.  Batches then have at most 100,000
+            people, and a longer ``horizon`` is refused: devices and shufflers take no larger ones.
         dropout: maximal share of a batch's people that leave out their noise or reveal it to the
             server.  If all people add noise, there is more of it than simulations draw.  The bound
             on errors covers this.
@@ -199,10 +200,18 @@ class BestArmShuffled(_Search, ShuffledPolicy):
     ) -> None:
         own = {"n_arms": n_arms, **_asked(failure_probability, gap, horizon, rule)}
         own |= self._shuffled(messages, dropout, options)
+        if messages and horizon is not None:
+            _refuse_large_batches(n_arms, horizon, self._largest_batch)
         composition = self.composition(rule=own["rule"])
         super().__init__(own, budget=budget, composition=composition, **options)
         if horizon is None:
             refuse_unproved(self)
+
+    def _params(self) -> Any:
+        params = super()._params()
+        if self.takes_reports and isinstance(params, TopTwoParams):
+            return params._replace(longest=self._largest_batch)
+        return params
 
 
 def _asked(
@@ -230,6 +239,18 @@ def _asked(
         failure_probability = _PROBABILITY("failure_probability", failure_probability)
     found = {"failure_probability": failure_probability, "gap": gap, "horizon": horizon}
     return {**found, "rule": chosen}
+
+
+def _refuse_large_batches(n_arms: int, horizon: int, largest: int) -> None:
+    """Refuse a horizon of ``Halving`` whose last phase, of two arms, has larger batches."""
+    phases = max((n_arms - 1).bit_length(), 1)
+    most = 2 * phases * (largest - n_arms)  # phases hand on fewer than n_arms rounds
+    if horizon > most:
+        raise ArgumentError(
+            f"horizon must be at most {most} with messages=True, because devices take batches of at"
+            f" most {largest} people, got {horizon}",
+            "horizon",
+        )
 
 
 def _refuse(name: str, value: Any, rule: Any) -> None:

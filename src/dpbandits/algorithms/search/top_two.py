@@ -100,6 +100,7 @@ class TopTwoParams(NamedTuple):
     least_in_noise: float  # the same where noise varies most
     most_in_noise: float
     first: int
+    longest: int  # batch
     noise_scale: float  # s
     laplace: bool
     low: float
@@ -169,7 +170,7 @@ def hold_rounds(params: TopTwoParams, public: TopTwoPublic, arm: int) -> int:
     share = noise / (noise + guess_of(public.evidence, arm, noise) * n) if noise > 0.0 else 0.0
     least = params.least + (params.least_in_noise - params.least) * share
     most = params.most + (params.most_in_noise - params.most) * share
-    return planned_rounds(params, public, arm, share, least, most)
+    return min(planned_rounds(params, public, arm, share, least, most), params.longest)
 
 
 _record_episode = record_pull_of(hold_rounds)
@@ -381,6 +382,7 @@ class TopTwo(Part):
             least_in_noise=least[1],
             most_in_noise=most[1],
             first=first if self.first is None else self.first,
+            longest=MOST_ROUNDS,
             noise_scale=scale,
             laplace=isinstance(policy.channel, Laplace),
             low=lo,
