@@ -153,7 +153,7 @@ def test_the_list_fits_a_terminal() -> None:
     assert end <= 2 * len(starts) + 1
     marked = {line.split()[0] for line in lines[1:end] if " * " in line}
     assert marked == {one.policy for one in DEFAULTS}
-    assert lines[end + 1] == "* the default for"
+    assert lines[end + 1] == "* the default for this setting and trust model"
     assert [line.rpartition(": ")[2] for line in lines[end + 2 :]] == [one.call for one in DEFAULTS]
     # a file has room for the whole line
     assert "Auer, Cesa-Bianchi & Fischer (2002)" in call("list").stdout

@@ -139,6 +139,23 @@ def test_intervals_of_held_out_people(tmp_path, monkeypatch):
     assert "no holdout" in call("intervals", other, "--holdout").output
 
 
+def test_intervals_of_targets(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPBANDITS_STATE_DIR", str(tmp_path / "state"))
+    holdout = dpb.Holdout(0.5, batch=20, targets=["rule", "other"])
+    policy = dpb.bandit(["old", "new"], budget=dpb.ZCDP(0.5), holdout=holdout, seed=1)
+    for person in range(200):
+        decision = policy.pull(targets={"rule": person % 2, "other": "old"})
+        policy.update(float(decision.arm == person % 2), decision)
+    path = policy.save(tmp_path / "trial.dpb")
+    shown = call("intervals", path, "--targets", "--json")
+    assert json.loads(shown.output) == policy.holdout.values().to_dict()
+    for control in ("old", "other"):
+        shown = call("intervals", path, "--targets", "--control", control, "--json")
+        assert json.loads(shown.output) == policy.holdout.values(control=control).to_dict()
+    refused = call("intervals", path, "--targets", "--method", "closed").output
+    assert "without --difference" in refused
+
+
 def test_decided_answers_for_the_bandit_and_for_held_out_people(tmp_path, monkeypatch):
     monkeypatch.setenv("DPBANDITS_STATE_DIR", str(tmp_path / "state"))
     holdout = dpb.Holdout(min_share=0.2, batch=20)

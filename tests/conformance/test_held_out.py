@@ -17,9 +17,9 @@ PEOPLE = 200
 
 
 def takes_holdout(case: Case) -> bool:
-    """Central trust and public contexts, of which all here have the calibration that is proved."""
+    """Central trust, of which all here have the calibration that is proved."""
     card = case.cls.card
-    return card.trust_model in ("central", "none") and not card.hides_contexts
+    return card.trust_model in ("central", "none")
 
 
 def sides_of(session: Session) -> tuple[bytes, ...]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -486,17 +487,22 @@ def test_a_plan_tells_price_and_use_of_a_holdout():
     assert without.policy().holdout is None
 
 
-@pytest.mark.parametrize("one_sum", [False, True])
-def test_the_foreseen_width_is_that_of_a_holdout_of_equal_arms(one_sum: bool):
+@pytest.mark.parametrize(
+    "own",
+    [{}, {"one_sum": True}, {"targets": ["rule"], "batch": 200}],
+    ids=["False", "True", "targets"],
+)
+def test_the_foreseen_width_is_that_of_a_holdout_of_equal_arms(own: dict[str, Any]):
     """Played at means of 1/2, and against a neighbour: half as many people."""
     people = 1200
-    holdout = Holdout(0.9, one_sum=one_sum)
+    holdout = Holdout(0.9, **own)
+    targets = {"rule": 0} if holdout.targets else None
     widths = []
     for seed in range(8):
         policy = MergedIMED(2, budget=PureDP(1.0), holdout=holdout, seed=seed)
         rng = np.random.default_rng(seed)
         while policy.holdout.rounds < people:
-            policy.update(float(rng.random() < 0.5), policy.pull())
+            policy.update(float(rng.random() < 0.5), policy.pull(targets=targets))
         policy.finish()
         found = policy.holdout.intervals(difference=(1, 0))
         widths.append(0.5 * (found.high[0] - found.low[0]))

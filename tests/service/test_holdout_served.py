@@ -134,3 +134,17 @@ def test_a_bandits_decision_does_not_hide_that_held_out_people_are_due(served):
     assert not trial.decide()["held_out"]
     served.pass_time(1.0)
     assert not session.holdout.rounds.flights
+
+
+def test_targets_get_their_arms_with_each_request(served):
+    own = {**HOLDOUT, "batch": 10, "targets": ["rule"]}
+    trial = served.declare(**{**WORDS, "holdout": own})
+    problem = trial.post("/decisions", 422).told
+    assert "'rule'" in problem["detail"]
+    for i in range(200):
+        made = trial.decide(targets={"rule": "ab"[i % 2]})
+        trial.reward(float(made["arm"] == i % 2), decision_id=made["decision_id"])
+    told = trial.get("/estimates").told["holdout"]
+    (value,) = told["values"]["intervals"]
+    assert value["of"] == "rule"
+    assert value["low"] > 0.5 > told["low"][0]

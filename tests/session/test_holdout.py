@@ -441,12 +441,6 @@ def test_the_guarantee_and_the_card_tell_of_it():
     [
         (lambda: dpb.bandit(2, budget=dpb.PureDP(1.0), trust="local", holdout=0.1), "central"),
         (lambda: dpb.bandit(2, budget=dpb.PureDP(1.0), trust="shuffle", holdout=0.1), "central"),
-        (
-            lambda: dpb.algorithms.HiddenLinear(
-                2, 3, horizon=100, budget=dpb.ApproxDP(1.0, 1e-6), holdout=0.1
-            ),
-            "contexts are public",
-        ),
         (lambda: merged(clip=False), "clip=True"),
         (lambda: merged(calibration="paper", budget=dpb.ApproxDP(1.0, 1e-6)), "calibration"),
         (lambda: merged(n_arms=3, holdout=dpb.Holdout(0.1, one_sum=True)), "one_sum"),

@@ -35,6 +35,7 @@ from dpbandits.session import writing
 LOUD = dpb.ZCDP(1e26)  # whose noise is below 1e-10
 LIVES = 6  # of a history
 CALLS = 40  # of a life
+OWN = slice(3)  # sums of arms; those of targets come after them
 SYSTEM_CALLS = ("fsync", "replace", "write", "unlink", "link")
 
 MAKE: dict[str, Callable[[int], dpb.Policy]] = {
@@ -44,6 +45,13 @@ MAKE: dict[str, Callable[[int], dpb.Policy]] = {
     "users": lambda seed: dpb.algorithms.MergedIMED(3, budget=LOUD, seed=seed, max_rounds=4),
     "held out": lambda seed: dpb.algorithms.MergedIMED(
         3, budget=LOUD, seed=seed, answers_within=3, holdout=dpb.Holdout(0.5, batch=3)
+    ),
+    "targets": lambda seed: dpb.algorithms.MergedIMED(
+        3,
+        budget=LOUD,
+        seed=seed,
+        answers_within=3,
+        holdout=dpb.Holdout(0.5, batch=3, targets=["rule"]),
     ),
 }
 
@@ -86,7 +94,8 @@ def play(policy: dpb.Policy, seed: int, tell: Callable[[dict[str, Any]], None]) 
 
 def pull(policy: dpb.Policy, rng: random.Random) -> tuple[dpb.Decision, int | None]:
     user = rng.randrange(60) if policy.max_rounds else None
-    return policy.pull(user=user), user
+    targets = {"rule": rng.randrange(3)} if policy.holdout and policy.holdout.targets else None
+    return policy.pull(user=user, targets=targets), user
 
 
 def tell_of(
@@ -246,7 +255,7 @@ def shared_sum(place: Any) -> float:
     """The sum of all releases in a place."""
     rows = place.read().rows
     contents = [row.content for row in rows if row.kind.endswith("release")]
-    return float(sum(np.frombuffer(writing.parted(one[:-12])[2]).sum() for one in contents))
+    return float(sum(np.frombuffer(writing.parted(one[:-12])[2])[OWN].sum() for one in contents))
 
 
 def noted(known: History, told: list[dict[str, Any]]) -> History:
@@ -302,10 +311,10 @@ def check(policy: dpb.Policy, known: History, seed: int, kind: str, base: float)
             not waiting & set(known.answered), seed, kind, "an answer was lost, and waits again"
         )
         # Sums of all that entered: released, in flight, and in the running episode.
-        entered_sums += sum(sum(values) for _, _, values, _ in stream.exchange.made)
+        entered_sums += sum(sum(values[OWN]) for _, _, values, _ in stream.exchange.made)
         flights = rounds.flights.values()
-        entered_sums += sum(float(flight.ended.statistic.sum()) for flight in flights)
-        entered_sums += sum(float(side.sum()) for side in stream.state.raw)
+        entered_sums += sum(float(flight.ended.statistic[OWN].sum()) for flight in flights)
+        entered_sums += sum(float(side[OWN].sum()) for side in stream.state.raw)
     sure = sum(known.answered.values())
     unsure = [value for number, value in known.begun.items() if number not in known.answered]
     entered = [sure + extra for extra in sums_of(unsure)]
@@ -349,9 +358,9 @@ def run(kills: int, place: Callable[[Path], Any], first_seed: int = 0) -> int:
 def warm() -> None:
     """Compile everything before the first fork."""
     for make in MAKE.values():
-        policy = make(1)
+        policy, rng = make(1), random.Random(1)
         for _ in range(60):
-            policy.pull(user=_ if policy.max_rounds else None)
+            pull(policy, rng)
             policy.update(0.5)
 
 

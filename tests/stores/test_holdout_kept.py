@@ -19,6 +19,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "clock": {"answers_within": "1h"},
     "users": {"max_rounds": 3},
     "one sum": {"holdout": dpb.Holdout(0.4, batch=5, one_sum=True)},
+    "targets": {"holdout": dpb.Holdout(0.4, batch=5, targets=["rule"]), "answers_within": 4},
 }
 
 
@@ -38,7 +39,8 @@ def step(policy: dpb.Policy, t: int) -> tuple[Any, ...]:
     rng = np.random.default_rng(t)
     at = {"at": 900.0 * t} if policy.settings.uses_clock else {}
     user = {"user": int(rng.integers(60))} if policy.max_rounds else {}
-    decision = policy.pull(**user, **at)
+    targets = {"rule": t % 2} if policy.holdout and policy.holdout.targets else None
+    decision = policy.pull(**user, **at, targets=targets)
     learned = None
     if rng.random() < 0.9:
         given = decision.token if rng.random() < 0.5 else None
@@ -71,6 +73,8 @@ def test_a_loaded_policy_goes_on_with_its_holdout(kind: str, place: str, tmp_pat
         == memory.holdout.intervals(difference=pair).to_dict()
     )
     assert "40 % of people" in found.facts["holdout"]
+    if memory.holdout.targets:
+        assert found.holdout.values().to_dict() == memory.holdout.values().to_dict()
     assert found.spent == memory.spent
 
 
@@ -110,6 +114,38 @@ def test_a_backup_gives_up_what_held_out_people_answered(tmp_path: Path):
     assert len(later) > 5
     assert later["sum"].to_numpy() == pytest.approx(0.0, abs=1e-6)
     assert restored.holdout.ledger.total() == LOUD.rho
+
+
+def test_a_backup_gives_up_the_batch_of_targets(tmp_path: Path):
+    """The people whose answers were lost count for no value."""
+    holdout = dpb.Holdout(0.5, batch=10, targets=["rule"])
+    policy = make(budget=LOUD, holdout=holdout, answers_within=3)
+    folder, backup = tmp_path / "own", tmp_path / "backup"
+    folder.mkdir()
+    policy.save(where("file", folder))
+    # One batch is in flight, and one is running.
+    held = policy.session.holdout.rounds
+    while not (held.flights and held.unreleased):
+        policy.update(1.0, policy.pull(targets={"rule": 0}))
+    shutil.copytree(folder, backup)
+    told = policy.holdout.ledger.releases
+    policy.pull(targets={"rule": 0})  # which the copy lacks
+    restored = dpb.restore(where("file", backup))
+    assert restored.session.restored
+    before, entered = len(restored.holdout.released_sums), list[tuple[int, float]]()
+    rng = np.random.default_rng(1)
+    while restored.holdout.ledger.releases < told + 6:
+        decision, reward = restored.pull(targets={"rule": 1}), round(rng.random(), 3)
+        restored.update(reward, decision)
+        if decision.held_out:
+            entered.append((decision.arm, reward))
+    later = restored.holdout.released_sums.iloc[before:].groupby("arm")[["rounds", "sum"]].sum()
+    people = int(later["rounds"][[0, 1]].sum())
+    assert people >= 30
+    first = entered[:people]
+    rewards = [reward for arm, reward in first if arm == 1]
+    assert later["rounds"][2] == later["rounds"][1] == len(rewards)
+    assert later["sum"][2] == pytest.approx(sum(rewards), abs=1e-6)
 
 
 def test_answers_and_exact_sums_of_held_out_people_are_sealed(tmp_path: Path):

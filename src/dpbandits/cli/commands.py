@@ -130,9 +130,9 @@ def list_policies(as_json: AsJson = False) -> None:
         table.add_row(name, _notions(row["budgets"]), *said)
     console = new_console()
     console.print(table)
-    console.print("\n* the default for")
+    console.print("\n* the default for this setting and trust model")
     for one in DEFAULTS:
-        console.print(f"  {one.setting}, {one.trust} trust: {one.call}")
+        console.print(f"  {one.setting}, {one.trust}: {one.call}")
 
 
 _COMMANDS = (

@@ -83,6 +83,9 @@ def intervals(
         bool,
         Option("--holdout", help="Show intervals from held-out people instead of the bandit's."),
     ] = False,
+    targets: Annotated[
+        bool, Option("--targets", help="Of what the holdout's targets would have earned.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show intervals of the arms' means, or of differences, that hold whenever you look.
@@ -96,7 +99,13 @@ def intervals(
         arm = _reader_of_arms(kept.estimates.names)
         pair = None if difference is None else (arm(difference[0]), arm(difference[1]))
         against = None if control is None else arm(control)
-        found = _people(kept, holdout).intervals(confidence, pair, control=against, method=method)
+        if targets:
+            if pair is not None or method != "mixture":
+                raise ArgumentError("--targets must be given without --difference and --method")
+            found = _held_out(kept, "--targets").values(confidence, control=against)
+        else:
+            of = _held_out(kept, "--holdout") if holdout else kept
+            found = of.intervals(confidence, pair, control=against, method=method)
     if as_json:
         print_json(found.to_dict())
         return
@@ -131,7 +140,8 @@ def decided(
     with clear_errors(), _something_saved():
         kept = look(place)
         against = None if control is None else _reader_of_arms(kept.estimates.names)(control)
-        found = _people(kept, holdout).decided(confidence, gap=gap, control=against)
+        of = _held_out(kept, "--holdout") if holdout else kept
+        found = of.decided(confidence, gap=gap, control=against)
     if as_json:
         print_json(found.to_dict())
         return
@@ -181,12 +191,10 @@ def conclude(
         typer.echo(f"Report: {html}")
 
 
-def _people(kept: Inspection, holdout: bool) -> Inspection | HeldOut:
-    """Whose releases a command reads."""
-    if not holdout:
-        return kept
+def _held_out(kept: Inspection, option: str) -> HeldOut:
+    """The holdout that an option asks for."""
     if kept.holdout is None:
-        raise ArgumentError("--holdout must not be given: the policy has no holdout")
+        raise ArgumentError(f"{option} must not be given: the policy has no holdout")
     return kept.holdout
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from math import isfinite
 from typing import Any, Self
@@ -74,6 +74,7 @@ class DecisionRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
         contexts: features: a row for each arm, or one vector; lists or arrays.
         advice: for each expert, the probability of each arm.
         available: the arms that may be served; None for all.
+        targets: for each target of the holdout, by name, the arm that it would give.
         deferred: whether the decision may be cancelled until it is activated.
         decision_id: an id of your own; by default the client makes one.
     """
@@ -82,6 +83,7 @@ class DecisionRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     contexts: Any = None
     advice: Any = None
     available: Sequence[Arm] | None = None
+    targets: Mapping[str, Arm] | None = None
     deferred: bool = False
     decision_id: str | None = None
 

@@ -118,6 +118,7 @@ class ExperimentMethods:
         contexts: Any = None,
         advice: Any = None,
         available: Sequence[Arm] | None = None,
+        targets: Mapping[str, Arm] | None = None,
         deferred: bool = False,
         decision_id: str | None = None,
         fallback: Arm | None = None,
@@ -126,7 +127,8 @@ class ExperimentMethods:
         """Ask for a decision.
 
         Args:
-            unit, contexts, advice, available, deferred, decision_id: see ``DecisionRequest``.
+            unit, contexts, advice, available, targets, deferred, decision_id: see
+                ``DecisionRequest``.
             fallback: the arm to serve if the service is not reached in time.  The client then
                 decides itself, and no reward is sent for it.  It has to be available.
             within: seconds to try; by default those of the client.
@@ -137,6 +139,7 @@ class ExperimentMethods:
                 contexts=contexts,
                 advice=advice,
                 available=available,
+                targets=targets,
                 deferred=deferred,
                 decision_id=decision_id,
             )

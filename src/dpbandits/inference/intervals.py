@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -64,6 +64,15 @@ class ReleasedSums:
     @property
     def _means(self) -> np.ndarray:  # of rewards in [0, 1]
         return np.array([weighted_mean(one, self.noise)[0] for one in self.cells])
+
+    def joined(self, others: Iterable[ReleasedSums]) -> ReleasedSums:
+        """These and others of equal noise and range, as one: see ``mixture``."""
+        every = [one.cells for one in (self, *others)]
+        cells = (
+            Cells(*map(np.concatenate, zip(*of_one, strict=True)))
+            for of_one in zip(*every, strict=True)
+        )
+        return replace(self, cells=tuple(cells))
 
     def without_noise(self) -> ReleasedSums:
         """What the same releases would be without noise, if the mean of each arm were the one that

@@ -36,6 +36,13 @@ batches.  The length counts when the batch began; a batch without its release co
 **Intervals.**  The mean is in {q : M_dn(q) < 2 / a, M_up(q) < 2 / a} at all releases, with
 probability 1 - a.  For all K arms together, a is divided by K.
 
+**Several workers.**  Each has people of its own, and releases with noise of its own.  Rewards are
+assumed to be independent of those of other people, given what was public at their pulls.  Tilts
+follow from the worker's own releases.  Given all releases of the others, the factor of a batch then
+has a mean of at most 1, as above.  So for each i the product of the workers' terms is a
+supermartingale in all releases, in the order in which they are made; and so is the mixture of
+products.
+
 **Differences.**  If the mean of b is at most x and that of c at least y, M_up,b(x) M_dn,c(y) has
 these properties, because a release changes one factor.  So with probability 1 - a / 2, at all
 releases, the difference d of the means b - c has

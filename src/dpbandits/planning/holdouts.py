@@ -76,12 +76,14 @@ def half_width(held: HeldOut, people: int) -> float:
     sums, (lo, hi) = held.sums, held.reward_range
     rare = [0] if held.one_sum else np.argsort(held.weights)[:2].tolist()
     weights = [1.0] if held.one_sum else held.weights[rare].tolist()
-    counts = [int(people * weight) // held.batch for weight in weights]
+    counts, size = [int(people * weight) // held.batch for weight in weights], float(held.batch)
+    if held.targets:  # a batch has people with all arms
+        counts, size = [people // held.batch] * 2, held.batch * weights[0]
     if min(counts) == 0:
         return float("nan")
     arm = np.repeat(np.arange(len(counts)), counts)
     before = np.arange(arm.size)  # a batch begins when the one before it is released
-    each = np.full(arm.size, float(held.batch))
+    each = np.full(arm.size, size)
     batches = Batches(arm, each, 0.5 * each, before)
     cells = tuple(batches.cells(a, sums.noise) for a in range(len(counts)))
     found = ReleasedSums(cells, sums.noise, lo, hi - lo)

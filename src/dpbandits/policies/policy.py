@@ -8,7 +8,7 @@ decisions and arms.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
@@ -32,6 +32,7 @@ from ..session.rounds import checked_user
 from ..session.session import Session
 from ..session.state import State
 from ..stores import User
+from ..validation import shown as brief
 from .answering import Answering
 from .chooser import Chooser, Decide
 from .holdout import add_holdout, holdout_gate, holdout_terms, refuse_misfit
@@ -74,6 +75,7 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
     __signature__ = Signature()
 
     _holdout_gate: Gate | None = None
+    _targets: Sequence[str] = ()  # of the holdout
     _lost: tuple[Decision, ...] = ()  # decisions that nobody got
     _options: ClassVar[dict[str, Any]] = {}  # what ``**options`` takes beyond ``Options``: defaults
 
@@ -138,10 +140,13 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
         )
         if settings.holdout is not None:
             refuse_misfit(self.card, settings, self.takes_reports)
+            self._targets = settings.holdout.targets
             self._holdout_terms = holdout_terms(
                 name, self.card, budget, settings, self.noise_source
             )
-            self._holdout_gate = holdout_gate(self._holdout_terms, settings.holdout, self.n_arms)
+            self._holdout_gate = holdout_gate(
+                self._holdout_terms, settings.holdout, self._arms_by_name
+            )
         self.watch = Watch(settings.name or name, settings.reward_range)
         self._begin_life()
         self._built = True
@@ -156,6 +161,7 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
         available: Iterable[int | str] | None = None,
         at: float | None = None,
         on_store_failure: Literal["raise", "serve"] = "raise",
+        targets: Mapping[str, int | str] | None = None,
     ) -> Decision:
         """Choose the arm for the next person.
 
@@ -175,6 +181,8 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
                 now.  A time before that of an earlier call counts as that time.
             on_store_failure: "serve" chooses from the values that were durable last if the place
                 of the policy cannot be written.  Such a round is not recorded.
+            targets: for a ``Holdout`` with ``targets``: for each target's name, the arm that it
+                would give to this person.  It may depend on contexts and on releases.
 
         Returns:
             A ``Decision``; it equals its arm, and serves as an index.
@@ -182,9 +190,10 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
         Raises:
             ArgumentError: the policy cannot choose among some of its arms, or none is available.
                 Or the contexts do not have the policy's shape, or hold a number that is not finite
-                (private contexts count it as 0).  Or ``user`` is missing, unexpected, or no valid
-                name. Or this policy is the server of people's devices.  Or a due release has a sum
-                that could be too large for exact secure noise; later pulls use public values alone.
+                (private contexts count it as 0).  Or ``user`` or ``targets`` are missing,
+                unexpected, or not valid.  Or this policy is the server of people's devices.  Or a
+                due release has a sum that could be too large for exact secure noise; later pulls
+                use public values alone.
             BudgetExhausted: a release is due that the budget does not allow.  Later pulls use
                 public values alone.
             ClaimError: a release is due under a budget, and this process is a fork; or the policy
@@ -199,6 +208,7 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
                 self._serving,
             )
         name = checked_user(user, self.max_rounds)
+        wanted = () if targets is None and not self._targets else self._arms_of(targets)
         if on_store_failure is not _RAISE:
             _ON_FAILURE("on_store_failure", on_store_failure)
         made: Decision | None = None
@@ -210,13 +220,15 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
                 rounds = session.rounds
                 counted = rounds.blanked, rounds.scaled
                 try:
-                    shown, open_arms = self._offered(self.seen(contexts), available)
+                    seen = self.seen(contexts)
+                    self._refuse_private_masks(seen, available)
+                    shown, open_arms = self._offered(seen, available)
                 except ArgumentError:  # after which nothing has happened
                     rounds.blanked, rounds.scaled = counted
                     raise
                 if open_arms is not None:
                     rounds.chosen_among = True
-                made = session.pull(shown, name, open_arms, now)
+                made = session.pull(shown, name, open_arms, now, wanted)
                 return made
         except StoreError:
             if made is not None and made.recorded:
@@ -224,6 +236,18 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
             if on_store_failure == "raise":
                 raise
         return self._durable_choice(contexts, available)
+
+    def _arms_of(self, targets: object) -> tuple[int, ...]:
+        """The arms of the holdout's targets, in their order."""
+        names = self._targets
+        if not isinstance(targets, Mapping) or set(targets) != set(names):
+            needed = f"have an arm for each of {', '.join(map(repr, names))}"
+            raise ArgumentError(
+                f"targets must {needed if names else 'not be given: the holdout has none'}, got"
+                f" {brief(targets)}",
+                "targets",
+            )
+        return tuple(self._arms_by_name.number("targets", targets[name]) for name in names)
 
     def _expire_lost(self, at: float | None) -> None:
         """No answer will come to a decision that nobody got, because its commit failed."""
@@ -277,7 +301,7 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
         Raises:
             ArgumentError: there is no such arm, no other is left, or the policy cannot choose among
                 some of its arms: ``available`` is refused then, too.  Searches for the best arm
-                compare all of them, and so does a holdout with ``one_sum``.
+                compare all of them, and so does a holdout with ``one_sum`` or ``targets``.
 
         >>> from dpbandits import ZCDP
         >>> from dpbandits.algorithms import MergedIMED
@@ -289,7 +313,7 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
         number = self._arms_by_name.number("arm", arm)
         with self._lock.step:
             self._refuse_masks("arm", "retired")
-            self._refuse_one_sum()
+            self._refuse_comparison()
             self.session.retire(number)
 
     def add(self, arm: int | str) -> None:
@@ -401,10 +425,31 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
                 f"arm must not be {what} in a search, which compares all arms", "arm"
             )
 
-    def _refuse_one_sum(self) -> None:
-        if self.settings.holdout is not None and self.settings.holdout.one_sum:
+    def _refuse_comparison(self) -> None:
+        holdout = self.settings.holdout
+        if holdout is not None and (holdout.one_sum or holdout.targets):
+            what = "one_sum" if holdout.one_sum else "targets"
             raise ArgumentError(
-                "arm must not be retired: with one_sum the holdout compares both arms", "arm"
+                f"arm must not be retired: with {what} the holdout compares all arms", "arm"
+            )
+
+    def _refuse_private_masks(self, seen: Any, available: object) -> None:
+        """Where contexts are private, so are a person's open arms, and a held-out person's arm must
+        not depend on them.
+        """
+        if not self.card.hides_contexts or self.settings.holdout is None:
+            return
+        if available is not None:
+            raise ArgumentError(
+                "available must not be given: with a holdout and private contexts all arms are open"
+                " to everybody",
+                "available",
+            )
+        if len(seen) < self.n_arms:
+            raise ArgumentError(
+                f"contexts must have a row for each of the {self.n_arms} arms: with a holdout and"
+                " private contexts all arms are open to everybody",
+                "contexts",
             )
 
     def _offered(

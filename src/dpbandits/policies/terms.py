@@ -205,10 +205,15 @@ class Terms:
             if most is not None:
                 yield from self._assumed_of_users(most, local)
             if self.settings.holdout is not None:
+                decides = "rewards do not"
+                if self.card.hides_contexts:
+                    decides = "neither contexts nor rewards do"
                 yield (
-                    "chance decides who is held out, and rewards do not: a person is in releases of"
-                    " the bandit or of the holdout, never of both, which the policy enforces"
+                    f"chance decides who is held out, and {decides}: a person is in releases of the"
+                    " bandit or of the holdout, never of both, which the policy enforces"
                 )
+                if self.settings.holdout.targets:
+                    yield "arms of the holdout's targets depend on rewards only through releases"
             yield from own
             if self.settings.uses_clock:
                 yield ASSUMED_OF_CLOCKS

@@ -424,6 +424,7 @@ def _asked(read: DecisionRequest) -> Asked:
         read.contexts,
         read.advice,
         read.available,
+        read.targets,
         read.deferred,
         encode(read),
     )

@@ -184,7 +184,11 @@ class Experiment:
         return self._remember(asked, made, digest, now)
 
     def _chosen(self, asked: Asked, now: float) -> Decision:
-        given: dict[str, Any] = {"available": asked.available, "at": self._at(now)}
+        given: dict[str, Any] = {
+            "available": asked.available,
+            "targets": asked.targets,
+            "at": self._at(now),
+        }
         if self.policy.max_rounds is not None:
             if asked.unit is None:
                 raise ArgumentError("unit must be given: the experiment has max_rounds", "unit")

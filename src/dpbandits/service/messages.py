@@ -62,6 +62,13 @@ class DecisionRequest(Message):
         ]
         | None
     ) = None
+    targets: Annotated[
+        dict[str, Arm] | None,
+        Meta(
+            description="For each target of the holdout, by name, the arm that it would give to"
+            " this person."
+        ),
+    ] = None
     deferred: Annotated[
         bool,
         Meta(

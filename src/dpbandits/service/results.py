@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -47,6 +47,7 @@ class Asked(NamedTuple):
     contexts: Any = None
     advice: Any = None
     available: Sequence[str | int] | None = None
+    targets: Mapping[str, str | int] | None = None
     deferred: bool = False
     body: bytes = b""  # by which a repeated request is recognised
 

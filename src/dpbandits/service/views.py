@@ -114,6 +114,7 @@ def estimates(one: Experiment) -> dict[str, Any]:
     if (held := one.policy.holdout) is not None:
         told["holdout"] = {"says": str(held), "people": held.rounds, **_estimates(held.estimates)}
         told["holdout"]["difference"] = effect_of(held).to_dict() if held.one_sum else None
+        told["holdout"]["values"] = held.values().to_dict() if held.targets else None
         told["holdout"]["decided"] = verdicts.holdout and verdicts.holdout.to_dict()
     return told
 

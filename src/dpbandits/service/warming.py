@@ -84,10 +84,11 @@ def play(policy: Policy, rounds: int = _MOST_ROUNDS) -> None:
         return _receive(policy, rounds)
     contexts, uses_clock = _contexts(policy), policy._uses_clock
     now = 0.0 if uses_clock else None
+    targets = dict.fromkeys(policy.holdout.targets, 0) if policy.holdout is not None else {}
     with suppress(BudgetExhausted):
         for played in range(rounds):
             user = None if policy.max_rounds is None else played
-            decision = policy.pull(contexts, user=user, at=now)
+            decision = policy.pull(contexts, user=user, at=now, targets=targets)
             if played % 3 < 2:
                 policy.update(policy.reward_range[played % 2], decision, at=now)
             if policy.ledger.releases:

@@ -6,11 +6,12 @@ compared on people who came at the same times.  Nothing is learned from them.
 
 Guarantee:
 
-* Protected: one person's reward, or all of a user's with ``max_rounds``, as by the bandit.
+* Protected: one person's reward, or all of a user's with ``max_rounds``, as by the bandit; where it
+  hides contexts, these, too.
 * Adjacency: one record is another.
 * Sensitivity: a held-out record enters one sum, of its arm or with ``one_sum`` of both, and moves
   it by at most ``hi - lo``.  With ``one_sum`` a reward r of arm 0 counts as lo + hi - r, which
-  moves as far.
+  moves as far.  With ``targets`` it enters one vector (``holdout_targets``).
 
 **Parallel composition.**  The coin is a keyed hash of the number of the pull, or with
 ``max_rounds`` of the user.  So it is a function of public facts and of a key that was drawn before
@@ -20,6 +21,17 @@ sums, noise, ledger and random numbers of its own.  Whom it records depends on p
 on its own releases.  So given the transcript, the releases of the other stream have one law under
 both data sets.  Hence the privacy loss is that of the person's stream alone, for every adversary
 who sees both transcripts and chooses rewards.  Each stream may spend the whole budget.
+
+**Private contexts.**  There a record is (x, r), and data sets differ in both.  The arm of a
+held-out person is drawn among all arms that are not retired.  ``available``, and contexts without a
+row for some arm, are refused, because a person's open arms are private.  So the arm, its
+probability, and whether and when the person is recorded are functions of public facts and of coins.
+They are equal in both data sets, and may be published.  A sum reads r alone, so x moves nothing,
+and r moves one sum of the arm as above.  The bandit's session is not asked: it has the state and
+the random numbers that it would have without the person.  Decisions of others are functions of
+their own contexts and of releases.  Hence their joint law with both transcripts has the privacy
+loss of the person's stream, and for records of the bandit its joint guarantee holds as it is.
+Targets are refused, because a target's arm, and so the sum that r enters, would depend on x.
 
 **Retired and closed arms.**  The draw is among open arms, with their weights divided by the sum of
 these.  So no probability is smaller than the declared weight, and the coin stays as it is: no
@@ -48,10 +60,11 @@ from ..privacy.channels import LAPLACE, Channel
 from ..protocol import Card, Contexts, Kernels, Row, Statistic
 from ..stores import User
 from ..stores.tokens import named
-from ..validation import real, shown
+from ..validation import printable, real, shown
 
 _FLOOR = 0.01  # of a weight
 _SHORTEST, _LONGEST = 50, 10**6  # batches: by default, and at all
+_MOST_TARGETS, _LONGEST_NAME = 100, 60
 _SIDES = 2.0**64  # of the coin
 
 PROOF = "module dpbandits.session.holdout"
@@ -76,6 +89,9 @@ class Holdout:
             noise at most doubles the variance of a sum of rewards 0 and 1 of mean 1/2.
         one_sum: True to release one sum of both arms, for two arms with equal weights.  It tells of
             the difference of their means alone, with half the variance of noise.
+        targets: names of other policies, such as a rule, whose mean rewards are to be known, too.
+            All arms have equal weights, and ``pull`` needs each target's arm.  A batch then has
+            people with all arms, by default so many more.
         min_share: in place of ``share`` and ``weights``: every arm gets at least this share of all
             people, on average.  With K arms, K times as many are held out, with equal weights.
 
@@ -89,6 +105,7 @@ class Holdout:
     weights: Sequence[float] | None = None
     batch: int | None = None
     one_sum: bool = False
+    targets: Sequence[str] = ()
     min_share: float | None = None
 
     constraints: ClassVar[Constraints] = {
@@ -104,6 +121,9 @@ class Holdout:
             object.__setattr__(self, name, value)
         if self.weights is not None:
             object.__setattr__(self, "weights", _weights(self.weights))
+        object.__setattr__(self, "targets", _names(self.targets))
+        if self.targets and self.one_sum:
+            raise ArgumentError("one_sum must be False with targets, got True", "one_sum")
         if (self.share is None) == (self.min_share is None):
             raise ArgumentError(
                 "share or min_share must be given, and not both, got"
@@ -126,13 +146,19 @@ class Holdout:
     def __repr__(self) -> str:
         return f"Holdout({', '.join(f'{name}={one!r}' for name, one in self.to_dict().items())})"
 
-    def batch_for(self, channel: Channel) -> int:
-        """How many people a sum has under that noise."""
+    def moved(self, norm: int) -> float:
+        """By how many widths of the reward range a record moves a release, in L1 or L2."""
+        sums = 1.0 + len(self.targets)
+        return sums if norm == 1 else math.sqrt(sums)
+
+    def batch_for(self, channel: Channel, n_arms: int) -> int:
+        """How many people a release has under that noise."""
         if self.batch is not None:
             return self.batch
-        scale = channel.scale(1.0)
+        scale = channel.scale(self.moved(channel.norm))
         variance = scale * scale * (2.0 if channel.family == LAPLACE else 1.0)
-        return int(np.clip(math.ceil(4.0 * variance), _SHORTEST, _LONGEST))
+        of_an_arm = max(math.ceil(4.0 * variance), _SHORTEST)
+        return min(of_an_arm * (n_arms if self.targets else 1), _LONGEST)
 
     def share_of(self, n_arms: int) -> float:
         """The share of people who are held out where there are so many arms; an ``ArgumentError``
@@ -167,6 +193,11 @@ class Holdout:
                 " got True",
                 "holdout",
             )
+        if self.targets and np.ptp(weights) > 0.0:
+            raise ArgumentError(
+                "weights of the holdout must be equal with targets, or sums would not be exact",
+                "holdout",
+            )
         return weights
 
 
@@ -179,6 +210,18 @@ def _weights(given: object) -> tuple[float, ...]:
             f"weights must add up to 1, got a sum of {math.fsum(weights):.6g}", "weights"
         )
     return weights
+
+
+def _names(given: object) -> tuple[str, ...]:
+    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) > _MOST_TARGETS:
+        raise ArgumentError(
+            f"targets must be a list of at most {_MOST_TARGETS} names, got {shown(given)}",
+            "targets",
+        )
+    names = tuple(printable("targets", one, _LONGEST_NAME) for one in given)
+    if len(set(names)) < len(names):
+        raise ArgumentError(f"targets must differ from each other, got {names}", "targets")
+    return names
 
 
 @dataclass(frozen=True)
@@ -232,6 +275,7 @@ class HoldoutParams(NamedTuple):
     one_sum: bool
     turned: float  # lo + hi, on the grid
     width: float  # hi - lo
+    targets: int  # q
 
 
 class HoldoutRaw(NamedTuple):

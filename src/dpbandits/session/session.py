@@ -7,7 +7,7 @@ They count pulls together, so each pull has a number of its own, and share nothi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -22,6 +22,7 @@ from .choices import Draw, by_generator, serves
 from .decisions import Decision
 from .exchange import Release
 from .holdout import Coin
+from .holdout_targets import matches
 from .open_arms import Mask, row
 from .rounds import Choice, Pending
 from .running import AllOrNothing, Running
@@ -90,10 +91,12 @@ class Session(Running):
         user: User | None,
         open_arms: Mask = None,
         at: float | None = None,
+        targets: Sequence[int] = (),
     ) -> Decision:
         """Make the decision for a person with the contexts ``shown``: a matrix of its own, or 0.
         ``user`` is None where a person contributes one round.  ``open_arms`` is None where all arms
-        may be served.  ``at`` is the time, None without a clock.
+        may be served.  ``at`` is the time, None without a clock.  ``targets`` are the arms of the
+        holdout's targets.
         """
         rounds, number, stream = self.rounds, self.rounds.pulls, self
         if self.coin is not None and self.coin.holds_out(user, number):
@@ -105,7 +108,7 @@ class Session(Running):
         if stream is self:
             choice, pending = self._play.pull(self, shown, user, open_arms)
         else:
-            choice, pending = stream._draw(user, open_arms)
+            choice, pending = stream._draw(user, open_arms, targets)
             stream.rounds.deadlines.count(number)
             stream.rounds.pulls = number + 1
         if pending is not None:
@@ -118,14 +121,17 @@ class Session(Running):
         rounds.pulls = number + 1
         return decision
 
-    def _draw(self, user: User | None, open_arms: Mask) -> tuple[Choice, Pending | None]:
+    def _draw(
+        self, user: User | None, open_arms: Mask, targets: Sequence[int]
+    ) -> tuple[Choice, Pending | None]:
         """A fresh choice for a held-out person, and its round, if that is recorded."""
         if open_arms is None or self.gate.statistic.parts:
-            choice, pending = self._play.pull(self, 0, user, open_arms)
+            seen = matches(targets, self.arms.count) if targets else 0
+            choice, pending = self._play.pull(self, seen, user, open_arms)
             if pending is not None:
                 return choice, pending
-        # One sum compares two arms that were both open.  And no choice stands while answers are
-        # awaited.
+        # One sum, and targets, compare arms that were all open.  And no choice stands while answers
+        # are awaited.
         return self.choices.fresh(0, open_arms)[0], None
 
     def _decision(

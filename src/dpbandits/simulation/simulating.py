@@ -209,6 +209,12 @@ def _check_fit(
             " and is played pull by pull",
             "environment",
         )
+    if policy.settings.holdout and policy.settings.holdout.targets:
+        raise ArgumentError(
+            f"policies must have a holdout without targets in a simulation, got {policy!r}: nothing"
+            " tells the arms of the targets",
+            "policies",
+        )
     check_users(policy, environment, horizon)
 
 

@@ -11,7 +11,7 @@ wall.  Users give it in shape (N, K), a row for each expert; kernels see its tra
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -141,6 +141,7 @@ if TYPE_CHECKING:
             available: Iterable[int | str] | None = None,
             at: float | None = None,
             on_store_failure: Literal["raise", "serve"] = "raise",
+            targets: Mapping[str, int | str] | None = None,
         ) -> Decision: ...
 
 else:

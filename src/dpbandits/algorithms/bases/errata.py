@@ -103,6 +103,6 @@ ANTICIPATING = Erratum(
         "No policy that stores noise meets this definition, because an arm that the policy drew"
         " itself reveals something about the noise.",
         "Guarantees here claim it in another form: the adversary sets all arms up to and including"
-        " that round.",
+        " the protected round.",
     ),
 )

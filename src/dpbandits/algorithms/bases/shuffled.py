@@ -15,7 +15,7 @@ it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, Literal
@@ -132,6 +132,7 @@ class ShuffledPolicy(Policy):
         available: Iterable[int | str] | None = None,
         at: float | None = None,
         on_store_failure: Literal["raise", "serve"] = "raise",
+        targets: Mapping[str, int | str] | None = None,
     ) -> Decision:
         if self.takes_reports:
             raise ArgumentError(
@@ -139,7 +140,7 @@ class ShuffledPolicy(Policy):
                 " pass the shuffler's output to receive()",
                 "messages",
             )
-        given: Any = {"user": user, "available": available, "at": at}
+        given: Any = {"user": user, "available": available, "at": at, "targets": targets}
         return super().pull(contexts, **given, on_store_failure=on_store_failure)
 
     @property

@@ -35,8 +35,7 @@ _ADAC_UCB = Erratum(
         "Eq. (14) writes the index as mean + noise + bonus, which invites drawing the noise"
         " whenever the index is evaluated.",
         "Here the noise is stored with the mean.",
-        "Section E of the appendix uses sqrt(2 ln(1.25 / delta)) / epsilon, whose proof needs"
-        " epsilon <= 1.",
+        "Appendix E uses sqrt(2 ln(1.25 / delta)) / epsilon, whose proof needs epsilon <= 1.",
         "Here the analytic Gaussian mechanism is the default.",
         "Some of the paper's experiments add N(0, 1) noise to rewards, which no sensitivity bound"
         " covers.",
@@ -46,8 +45,8 @@ _ADAC_UCB = Erratum(
 _ADAP_UCB = Erratum(
     "AdaP-UCB and AdaP-KLUCB",
     (
-        "The parallel composition lemma divides the sum of rounds i to j by j - i, although there"
-        " are j - i + 1 rounds.",
+        "The parallel composition lemma divides the sum of rounds i to j by j - i, not by j - i"
+        " + 1.",
     ),
 )
 
