@@ -192,7 +192,7 @@ def _margin(
     if arm is not None:
         labels, found = [f"{names[arm]} - best of the others"], [sums.margin(arm, confidence)]
         means, rounds = (
-            [sums.means[arm] - np.nanmax(np.delete(sums.means, arm))],
+            [sums.means[arm] - np.fmax.reduce(np.delete(sums.means, arm))],
             [sums.rounds.sum()],
         )
     low, high = np.array(found, float).reshape(-1, 2).T
