@@ -16,16 +16,27 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpbandits import ApproxDP, ArgumentError, PureDP
+from dpbandits import ZCDP, ApproxDP, ArgumentError, PureDP
 from dpbandits.cli.tables import print_tables
 from dpbandits.papers.equal_budget import plan as equal_budget
-from dpbandits.papers.equal_budget.panel import CHANGING, PANEL, TRIAL, Contest, contests
+from dpbandits.papers.equal_budget.panel import (
+    CHANGING,
+    DIVERSE,
+    FEATURES,
+    FEW,
+    PANEL,
+    TRIAL,
+    Contest,
+    contests,
+)
 from dpbandits.papers.equal_budget.ranking import lost_runs, ranking, relative, who_keeps_tails
 from dpbandits.papers.plans import Findings, Plan, Size, largest, largest_of, ratios
 from dpbandits.papers.reproduce import reproduce
+from dpbandits.planning.setting import Setting
+from dpbandits.planning.yardsticks import regret_at_random, yardsticks
 from dpbandits.policies import DEFAULTS, default_for, registered
 from dpbandits.protocol import no_arm
-from dpbandits.report.claims import FAILS, HOLDS, UNDECIDED, Claim
+from dpbandits.report.claims import FAILS, HOLDS, TIE, UNDECIDED, Claim
 from dpbandits.report.intervals import ratio, share
 from dpbandits.simulation.simulating import what_is_taken
 from dpbandits.studies.engines import Threads
@@ -33,6 +44,7 @@ from dpbandits.studies.output import result_folder, write_results
 
 pytestmark = pytest.mark.xdist_group("the plan of the table of defaults")
 SIZE = Size(quick=True, runs=4, horizon=200)
+INSTANCES = (*PANEL, *CHANGING, *DIVERSE, *FEW, *FEATURES)
 RUNS = 5000  # of planted results: enough to be sure that fewer than one in 1,000 is lost
 
 
@@ -52,7 +64,7 @@ def small_with_features(quick: bool) -> list[Contest]:
     chosen: dict[str, Contest] = {}
     for contest in contests(quick):
         if contest.default.contexts != "none":
-            own = dataclasses.replace(contest, instances=contest.instances[1:2])
+            own = dataclasses.replace(contest, instances=contest.instances[-1:])
             chosen.setdefault(contest.setting, own)
     return list(chosen.values())
 
@@ -78,6 +90,7 @@ def entered_where(*contexts: str) -> set[str]:
 
 
 def test_every_private_policy_for_finite_arms_enters() -> None:
+    """Those for arms with fixed features enter, too, with unit vectors."""
     entered = entered_where("none")
     expected = {
         name
@@ -86,7 +99,6 @@ def test_every_private_policy_for_finite_arms_enters() -> None:
         and cls.card.noise
         and not cls.card.refuted_because
         and cls.kernels.recommend is no_arm
-        and "arms" not in inspect.signature(cls).parameters  # whose features it needs
     }
     # the conversion wraps learners that enter by themselves
     assert entered == expected - {"BatchConversion"}
@@ -140,7 +152,7 @@ def test_those_who_meet_trust_the_same_people_and_keep_the_same_budget() -> None
             policy = entrant.policy(world, contest.budget, 1000)
             assert policy.card.trust_model == contest.default.trust
             assert policy.guarantee_in_simulations.holds == contest.budget
-            told = contest.default.arguments.get("batch")
+            told = entrant.arguments.get("batch", contest.default.arguments.get("batch"))
             if told and "batch" in inspect.signature(entrant.cls).parameters:
                 assert f"batch={told}," in repr(policy)
 
@@ -153,6 +165,94 @@ def test_the_panel_is_as_wide_as_it_should_be() -> None:
     # nobody wins by staying with the first arm
     assert all(world.means().argmax() > 0 for world in worlds.values())
     assert all(one.world(10_000).means().argmax() > 0 for one in CHANGING)
+
+
+def test_short_instances_have_the_regret_of_their_gaps() -> None:
+    """At random a round costs the mean gap: .05 with two arms, .15 with four."""
+    worlds = {one.name: one for one in PANEL}
+    for n_arms, cost in ((2, 0.05), (4, 0.15)):
+        for horizon in (200, 500, 2000):
+            one = worlds[f"{n_arms} arms, {horizon:,} rounds"]
+            assert one.horizon == horizon
+            (lost,) = regret_at_random(one.world(horizon), horizon, runs=1, seed=1)
+            assert lost == pytest.approx(cost * horizon)
+    pair = worlds["pair, 30,000 rounds"]
+    (lost,) = regret_at_random(pair.world(30_000), pair.horizon, runs=1, seed=1)
+    assert lost == pytest.approx(300.0)
+
+
+def test_correlated_features_agree_in_sign_as_normal_ones_do() -> None:
+    """Two normal numbers of correlation r have the same sign with probability 1/2 + arcsin(r) / pi
+    (Sheppard 1899); division by a length leaves signs as they are.
+    """
+    apart = np.abs(np.subtract.outer(np.arange(20), np.arange(20)))
+    expected = 0.5 + np.arcsin(0.9**apart) / np.pi
+    worlds = [one.world(10) for one in DIVERSE if one.name.startswith("correlated")]
+    assert len(worlds) == 2
+    assert repr(worlds[0]) != repr(worlds[1])
+    for world in worlds:
+        assert (world.dimension, world.n_arms, world.support) == (20, 20, (-1.0, 1.0))
+        assert np.linalg.norm(world.features, axis=1) == pytest.approx(1.0)
+        assert np.linalg.norm(world.parameter) == pytest.approx(1.0)
+        signs = np.sign(world.features)
+        agree = (1.0 + signs.T @ signs / len(signs)) / 2.0
+        # 400 pairs, at most .5 / sqrt(2000) each: alpha 1e-4
+        assert np.abs(agree - expected).max() < 5.3 * 0.5 / np.sqrt(2000)
+
+
+def entrants_of(*words: str) -> dict[str, Any]:
+    """Those of the first contest whose title has the words."""
+    (contest, *_) = [one for one in contests(False) if all(word in one.title for word in words)]
+    return {entrant.title: entrant for entrant in contest.entrants}
+
+
+def test_ridges_follow_dimension_and_rewards() -> None:
+    world = DIVERSE[-1].world(500)  # 20 features, rewards 1 or -1
+    found = entrants_of("diverse public")
+    for words, ridge in (("1.0", 1.0), ("0.5 d s^2", 10.0), ("d s^2", 20.0)):
+        policy = found[f"RSLinearIMED(ridge={words})"].policy(world, ZCDP(1.0), 500)
+        assert policy.config["ridge"] == ridge
+    assert "RSLinearIMED" in found
+    on_axes = entrants_of("finite arms, central", "1-zCDP")
+    four = next(one for one in PANEL if one.name == "4 arms, 500 rounds").world(500)
+    policy = on_axes["MergedLinearIMED(ridge=d s^2, arms=axes)"].policy(four, ZCDP(1.0), 500)
+    assert policy.config["ridge"] == 1.0  # 4 * .5**2
+    assert repr(tuple(map(tuple, np.eye(4).tolist()))) in repr(policy)
+
+
+def test_who_may_be_told_the_horizon_enters_with_and_without_it() -> None:
+    found = entrants_of("no law")
+    world = CHANGING[0].world(500)
+    for name in ("HTINF", "EXP3", "FTPL"):
+        told, untold = found[name], found[f"{name}(horizon=None)"]
+        assert told.policy(world, PureDP(1.0), 500).label != (
+            untold.policy(world, PureDP(1.0), 500).label
+        )
+    for contest in contests(False):
+        titles = set(_named(contest))
+        for entrant in contest.entrants:
+            taken = inspect.signature(entrant.cls).parameters
+            may = "horizon" in taken and taken["horizon"].default is None
+            if may and "counter" not in taken:
+                name = entrant.cls.__name__
+                assert any(one.startswith(f"{name}(horizon=None") for one in titles)
+
+
+def test_batches_four_times_as_long_enter_where_contexts_are_private() -> None:
+    for contest in contests(False):
+        if contest.default.contexts == "private":
+            longer = 4 * contest.default.arguments["batch"]
+            assert f"{contest.champion.title}(batch={longer})" in _named(contest)
+
+
+def test_the_small_version_is_a_part_of_the_large_one() -> None:
+    large = {one.title: one for one in contests(False)}
+    for contest in contests(True):
+        names = [one.name for one in contest.instances]
+        of_large = [one.name for one in large[contest.title].instances]
+        assert names
+        assert set(names) <= set(of_large)
+        assert len(set(of_large)) == len(of_large)
 
 
 WORDS: dict[str, dict[str, Any]] = {
@@ -306,6 +406,10 @@ class Planted:
     def __init__(self, regrets: Mapping[str, float], spent: float = 1.0, lost: str = ""):
         self.regrets, self.spent, self.lost = regrets, spent, lost
 
+    def at_random(self, key: str) -> np.ndarray:
+        (world,) = [one.world(200) for one in INSTANCES if one.name == key.split("/")[-1]]
+        return regret_at_random(world, 200, runs=RUNS, seed=1)[np.newaxis]
+
     def final(self, key: str, column: str = "regret") -> np.ndarray:
         if column == "releases":
             return np.full((1, RUNS), 3)
@@ -364,6 +468,38 @@ def test_a_default_that_is_beaten_on_one_instance_is_found_out(plan: Plan) -> No
     assert asked(close, "central trust", "nowhere worse") == [UNDECIDED]
 
 
+def test_yardsticks_stand_below_with_the_numbers_of_planning(plan: Plan) -> None:
+    tables = {one.name: one.frame for one in findings(plan, {}).tables}
+    ranks = tables["ranks-finite-arms-central-trust-1-4142-dp"]
+    assert ranks["policy"].tolist()[-2:] == ["choosing at random", "exploring first"]
+    budget = PureDP(1.4142)
+    found = []
+    for one in (PANEL[0], TRIAL):
+        world = one.world(200)
+        setting, known = Setting.of(world), {"runs": 4, "seed": SIZE.seed}
+        found.append(yardsticks(setting, 200, budget, world.support, **known))
+    # the default's planted mean regret is 10
+    worst = [max(one.at_random.mean for one in found) / 10.0]
+    worst += [max(one.exploring.cost.mean for one in found if one.exploring) / 10.0]
+    shown = ranks["worst factor"].astype(float).tolist()[-2:]
+    assert shown == pytest.approx(worst, rel=0.01)
+    shuffled = tables["ranks-finite-arms-shuffle-trust-1-4142-dp"]["policy"].tolist()
+    assert shuffled[-1] == "choosing at random"
+    lawless = "ranks-finite-arms-rewards-that-follow-no-law-adversarial-central-trust-1-4142-dp"
+    assert "choosing at random" in tables[lawless]["policy"].tolist()
+
+
+def test_a_default_that_is_no_better_than_a_yardstick_is_found_out(plan: Plan) -> None:
+    good = claims_of(plan, {"/MergedIMED/": 1.0})
+    assert asked(good, "central", "than choosing at random") == [HOLDS]
+    assert asked(good, "central", "than exploring first", "at most 2,000") == [HOLDS]
+    planted = {"/MergedIMED/easy": 10.01, "/MergedIMED/": 1.0}  # at random 200 * .05
+    bad = claims_of(plan, planted)
+    assert asked(bad, "central", "random", "not below 1 on easy: .8, .9.") == [FAILS]
+    assert asked(bad, "central", "exploring", "not below 1 on easy: .8, .9.") == [FAILS]
+    assert asked(bad, "local", "than choosing at random") == [TIE]  # 10 beside 10
+
+
 def test_where_rewards_follow_no_law_the_worst_instance_counts(plan: Plan) -> None:
     mild = claims_of(plan, {"FTPL/turning": 1.0})
     assert asked(mild, "at its worst") == [HOLDS]  # it is as bad as before on the other one
@@ -379,7 +515,8 @@ def test_who_loses_runs_does_not_beat_a_default(plan: Plan) -> None:
         for one in findings(plan, {"LazyDPTS/ACTG": 5.0}, lost="LazyDPTS").tables
     }
     assert tables["beaten"].empty
-    last = tables["ranks-finite-arms-central-trust-1-4142-dp"].iloc[-1]
+    ranks = tables["ranks-finite-arms-central-trust-1-4142-dp"]
+    last = ranks[ranks["lost"] != "–"].iloc[-1]
     assert (last["policy"], last["best"], last["lost"]) == (
         "LazyDPTS",
         "–",
@@ -459,8 +596,8 @@ def test_a_small_table_from_end_to_end(
     assert "The default of each setting" in page
     assert "How far from the best, and how often" in page
     ranks = pd.read_csv(target / "tables" / "ranks-finite-arms-central-trust-1-4142-dp.csv")
-    factors = ranks["worst factor"].to_numpy()
-    assert len(ranks) == len(small(True)[0].entrants)
+    factors = ranks["worst factor"].to_numpy()[:-2]
+    assert len(factors) == len(small(True)[0].entrants)
     assert (np.diff(factors) >= 0).all()
     with result_folder(target, force=True) as folder:  # its tables are ours to replace
         (folder / "new").touch()

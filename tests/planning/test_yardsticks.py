@@ -128,6 +128,17 @@ def test_one_other_reward_moves_one_sum_by_the_width_at_most():
             assert moved.sum() <= 3.0 + 1e-12
 
 
+def test_its_cost_is_the_mean_of_its_runs():
+    for means in ([0.2, 0.8], [0.5, 0.5]):  # exploring pays, and does not
+        few, many = (
+            exploring(Bernoulli(means), 1000, PureDP(1.0), least_runs=least)
+            for least in (0, 12_000)
+        )
+        assert many.regrets.size == 12_000 > few.regrets.size
+        for found in (few, many):
+            assert found.cost.mean == pytest.approx(found.regrets.mean())
+
+
 def test_where_noise_drowns_all_it_is_best_not_to_explore():
     found = exploring(Bernoulli([0.4, 0.6]), 50, PureDP(1e-4))
     assert found.length == 0

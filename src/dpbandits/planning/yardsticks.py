@@ -17,7 +17,7 @@ policy.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -31,7 +31,7 @@ from ..privacy.channels import FAMILIES, Channel, Gaussian, Laplace, Open, noise
 from ..report.intervals import curve, mean
 from ..report.means import Estimate, estimate
 from ..simulation.seeding import identity, stream
-from .setting import Setting
+from .setting import Setting, gaps_of
 
 draw = regret = show = answer = unbound
 
@@ -89,10 +89,12 @@ class Exploring:
     Attributes:
         length: rounds that every arm is played; 0 where it is best not to learn at all.
         cost: mean regret, with its interval.
+        regrets: of the runs that ``cost`` is the mean of.
     """
 
     length: int
     cost: Estimate
+    regrets: np.ndarray = field(repr=False, compare=False)
 
     @property
     def title(self) -> str:
@@ -215,13 +217,15 @@ def exploring(
     trust_model: str = "central",
     reward_range: tuple[float, float] = (0.0, 1.0),
     seed: int = 0,
+    least_runs: int = 0,
 ) -> Exploring:
     """Exploring first, then staying, at the length that costs least.
 
-    Lengths are tried from 1 to horizon / K, 1.2 times apart, all with the same noise.  The cost of
-    the best length comes from fresh runs, which are independent of the choice.  The length is 0
-    unless these show that it costs less than random choice; then any arm is kept.  The budget is
-    that of the one release; under "local" trust every reward has noise.
+    Lengths are tried from 1 to horizon / K, 1.2 times apart, all with the same noise.  Those at
+    which exploring alone costs more than all of the best run are left out.  The cost of the best
+    length comes from fresh runs, at least ``least_runs``, which are independent of the choice.  The
+    length is 0 unless these show that it costs less than random choice; then any arm is kept.  The
+    budget is that of the one release; under "local" trust every reward has noise.
 
     >>> from dpbandits.environments import Bernoulli
     >>> from dpbandits import PureDP
@@ -243,15 +247,22 @@ def exploring(
     longest = max(horizon // k, 1)
     steps = 1 + int(np.ceil(np.log(longest) / np.log(_APART)))
     lengths = np.unique(np.geomspace(1, longest, steps).astype(int))
-    means = [costs(int(one), runs, 0).mean() for one in lengths if one * k <= horizon]
+    means: list[float] = []
+    gaps = gaps_of(world)
+    for one in lengths[lengths * k <= horizon]:
+        if gaps is not None and means and one * gaps.sum() > min(means):
+            break  # from here on exploring alone costs more
+        means.append(costs(int(one), runs, 0).mean())
     without = float(regret_at_random(world, horizon, runs=1, seed=seed)[0])
     if means:
         best = int(lengths[int(np.argmin(means))])
+        regrets = costs(best, max(_FRESH * runs, least_runs), 1)
         # by Student's t: to resample so many runs would take longer than all else
-        found = Estimate(*map(float, curve([costs(best, _FRESH * runs, 1)[np.newaxis]], mean)))
+        found = Estimate(*map(float, curve([regrets[np.newaxis]], mean)))
         if found.high < without:
-            return Exploring(best, found)
-    return Exploring(0, Estimate(without, without, without))
+            return Exploring(best, found, regrets)
+    regrets = np.full(max(_FRESH * runs, least_runs), without)
+    return Exploring(0, Estimate(without, without, without), regrets)
 
 
 def _channel(budget: Budget | None) -> Channel:

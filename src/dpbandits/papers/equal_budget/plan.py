@@ -10,10 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ...environments import ArmsEnvironment
+from ...planning.setting import Setting
+from ...planning.yardsticks import exploring, why_not_exploring
 from ...plotting.numbers import number, percent, reward_amount
 from ...privacy import Budget
 from ...report.claims import Claim, Expectation
@@ -23,21 +27,40 @@ from ...report.means import Estimate
 from ...studies.cells import Cell
 from ..plans import Findings, Plan, Results, Size, largest_of, recorded, spoken
 from .panel import TRIAL, Contest, Entrant, Instance, champion_of, contests, setting_of
-from .ranking import CLOSE, LEAST_LOST, LOST, Regrets, ranking, relative, who_keeps_tails
+from .ranking import (
+    CLOSE,
+    LEAST_LOST,
+    LOST,
+    Regrets,
+    factors,
+    least,
+    ranking,
+    relative,
+    who_keeps_tails,
+)
 
 RUNS, FULL_RUNS, QUICK_RUNS = 100, 1000, 10
-QUICK_HORIZON = 10_000
+QUICK_HORIZON = 5_000
 SMALLEST = 100  # rounds, in which means have room to change
+SHORT = 2000  # rounds
 EQUAL = 1e-9  # relative difference of what was spent
 SOURCE = "target of this package"
 WORST = "the worst one"
-READINGS = ("The default among those entered", "Runs that are lost", "The budget is equal")
+RANDOM, EXPLORING = "choosing at random", "exploring first"  # the yardsticks
+READINGS = (
+    "The default among those entered",
+    "The default beside yardsticks",
+    "Runs that are lost",
+    "The budget is equal",
+)
 
 
 def plan(size: Size) -> Plan:
     """All contests at the given size, and the defaults without privacy beside them."""
     runs = size.runs or (FULL_RUNS if size.full else QUICK_RUNS if size.quick else RUNS)
     played = contests(size.quick)
+    names = dict.fromkeys(one.name for contest in played for one in contest.instances)
+    numbers = {name: i for i, name in enumerate(names)}
     opened = {
         _open_key(contest, instance): (champion_of(contest.default.central), instance)
         for contest in played
@@ -48,7 +71,7 @@ def plan(size: Size) -> Plan:
         horizon = _rounds(where, size)
         world = where.world(horizon)
         # Arguments differ from instance to instance; the page shows the trial, with plain names.
-        name = who.title if where is TRIAL else f"{who.title} on {where.name}"
+        name = who.title if where is TRIAL else f"{who.title}, no. {numbers[where.name]}"
         return Cell(
             key=key,
             stage=stage,
@@ -74,7 +97,7 @@ def plan(size: Size) -> Plan:
         description=(
             "Which of this package's private policies for finite arms, with features or"
             " without, has least regret among those that trust the same people and spend the"
-            " same budget? Instances are easy, close, rare, many-armed and changing, and"
+            " same budget? Instances are easy, close, rare, many-armed, short and changing, and"
             " contexts are diverse or few."
         ),
         cells=cells,
@@ -96,14 +119,27 @@ def plan(size: Size) -> Plan:
                 " Learners for rewards that follow no law enter only where rewards have none."
             ),
             (
-                "Not entered: other values of ridge than 1, linear policies where arms have no"
-                " features, and indices that know the horizon. Verdicts say nothing of these."
+                "Policies are told the horizon if they take it; those that can do without it enter"
+                " both ways. Those for arms with fixed features also enter where arms have none,"
+                " with unit vectors. With linear means, d features and s, half the width of"
+                " rewards, policies with public contexts or fixed features also enter with the"
+                " ridge d s^2, and RSLinearIMED with half of it and with 1. Where contexts are"
+                " private, Thompson sampling, LinUCB and the default also enter with batches four"
+                " times as long. Not entered: other values of ridge with private contexts or a"
+                " link. Verdicts say nothing of these."
+            ),
+            (
+                "Yardsticks are choosing at random, and exploring first: every arm is played"
+                " equally often, then the best one by a private release for good. It stands at its"
+                " best length, which nobody knows beforehand, so it is no entrant. It has no row"
+                " where the best arm changes from round to round, rewards follow no law, or trust"
+                " is in a shuffler."
             ),
             (
                 "With features all means are linear, and policies that take a link know that."
-                " All policies that take a batch have the default's batch. Where contexts are"
-                " few, noise explores for policies with a small radius, so families of contexts"
-                " have claims of their own."
+                " Policies that take a batch have the default's batch where their name has none."
+                " Where contexts are few, noise explores for policies with a small radius, so"
+                " families of contexts have claims of their own."
             ),
         ],
         shown=[repr(TRIAL.world(TRIAL.horizon))],
@@ -129,6 +165,10 @@ def _counted(played: Sequence[Contest]) -> str:
     return "Instances: " + "; ".join(f"{count} of {words}" for words, count in counts.items())
 
 
+def _instances(found: Sequence[object]) -> str:
+    return f"{len(found)} instance{'' if len(found) == 1 else 's'}"
+
+
 def _key(contest: Contest, entrant: Entrant, instance: Instance) -> str:
     return f"{contest.title}/{entrant.title}/{instance.name}"
 
@@ -152,12 +192,22 @@ def _assess(played: Sequence[Contest], size: Size, results: Results) -> Findings
     }
     lawful = [contest for contest in played if contest.default.rewards == "law"]
     ranked = [contest for contest in lawful if len(contest.entrants) > 1]
+    beside = {contest.title: _yardsticks(contest, size, results) for contest in played}
     claims = [claim for one in played for claim in _unbeaten(one, counted[one.title])]
+    claims += [
+        claim
+        for one in lawful
+        for claim in _worth_it(one, size, found[one.title], beside[one.title])
+    ]
     claims += _tails(lawful, found)
     claims += [_spent_alike(contest, size, results) for contest in played]
     tables = [_defaults(played, counted, results), _beaten(ranked, found)]
-    tables += [_ranks(contest, found[contest.title]) for contest in ranked]
-    tables += [_worst_ranks(one, found[one.title]) for one in played if one not in lawful]
+    tables += [_ranks(one, found[one.title], beside[one.title]) for one in ranked]
+    tables += [
+        _worst_ranks(one, {**found[one.title], **beside[one.title]})
+        for one in played
+        if one not in lawful
+    ]
     # three to five instances have no shares that are worth a curve
     curves = [contest for contest in ranked if contest.default.contexts == "none"]
     return Findings(claims, [_profiles(curves, found)], tables)
@@ -207,7 +257,7 @@ def _unbeaten(contest: Contest, regrets: Regrets) -> list[Claim]:
     return [
         Claim(
             f"{contest.title}: {title} is {where}. Measured: the largest ratio to"
-            f" another policy's mean regret, over {len(contest.instances)} instances and"
+            f" another policy's mean regret, over {_instances(contest.instances)} and"
             f" {len(regrets) - 1 - len(excused)} policies"
             + (f"; left out, for losing runs: {', '.join(sorted(excused))}." if excused else "."),
             SOURCE,
@@ -216,6 +266,72 @@ def _unbeaten(contest: Contest, regrets: Regrets) -> list[Claim]:
             Expectation(high=CLOSE),
         )
     ]
+
+
+def _yardsticks(contest: Contest, size: Size, results: Results) -> Regrets:
+    """The regret of choosing at random, and of exploring first at its best length, where that has
+    a meaning.
+    """
+    random = {
+        one.name: results.at_random(_open_key(contest, one)).ravel() for one in contest.instances
+    }
+    runs = len(random[contest.instances[0].name])
+    explored = {
+        one.name: found
+        for one in contest.instances
+        if (found := _exploring(contest, one, size, runs)) is not None
+    }
+    return {RANDOM: random, EXPLORING: explored} if explored else {RANDOM: random}
+
+
+def _exploring(contest: Contest, instance: Instance, size: Size, runs: int) -> np.ndarray | None:
+    """The regrets of exploring first, as means of groups of runs, shape (runs,); None where it has
+    no meaning.
+    """
+    horizon, trust = _rounds(instance, size), contest.default.trust
+    world = instance.world(horizon)
+    if not isinstance(world, ArmsEnvironment):
+        return None
+    if why_not_exploring(Setting.of(world, trust=trust), world.support):
+        return None
+    known: dict[str, Any] = {
+        "trust_model": trust,
+        "reward_range": world.support,
+        "least_runs": runs,
+    }
+    found = exploring(world, horizon, contest.budget, seed=size.seed, **known)
+    return np.array([part.mean() for part in np.array_split(found.regrets, runs)])
+
+
+def _worth_it(contest: Contest, size: Size, regrets: Regrets, beside: Regrets) -> list[Claim]:
+    """The claims that the default has less regret than each yardstick."""
+    short = {one.name for one in contest.instances if _rounds(one, size) <= SHORT}
+    groups = [(f"{RANDOM} on every instance", beside[RANDOM])]
+    for words, is_short in (("at most", True), ("more than", False)):
+        of_length = f"{EXPLORING} at its best length, on instances of {words} {SHORT:,} rounds"
+        explored = beside.get(EXPLORING, {})
+        found = {name: runs for name, runs in explored.items() if (name in short) == is_short}
+        groups.append((of_length, found))
+    title = contest.champion.title
+    return [
+        _less(f"{contest.title}: {title} has less regret than {words}", regrets[title], theirs)
+        for words, theirs in groups
+        if theirs
+    ]
+
+
+def _less(statement: str, own: Mapping[str, np.ndarray], theirs: Mapping[str, np.ndarray]) -> Claim:
+    """The claim of less regret than a yardstick's on each of its instances."""
+    pairs = [[own[name][np.newaxis], runs[np.newaxis]] for name, runs in theirs.items()]
+    more = [name for name, runs in theirs.items() if own[name].mean() >= runs.mean()]
+    return Claim(
+        f"{statement}. Measured: the largest ratio of mean regrets, over {_instances(pairs)}"
+        + (f"; it is not below 1 on {'; '.join(more)}." if more else "."),
+        SOURCE,
+        READINGS[1],
+        largest_of(pairs, ratio),
+        Expectation(high=1.0, strict=True),
+    )
 
 
 def _tails(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> list[Claim]:
@@ -236,7 +352,7 @@ def _tails(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> list[Cl
                 f"{setting}: at most one run in {1 / LEAST_LOST:,.0f} of {title} is lost. Measured:"
                 f" the share, over all instances and budgets, {runs:,} runs.",
                 SOURCE,
-                READINGS[1],
+                READINGS[2],
                 share(lost, runs),
                 Expectation(high=LEAST_LOST),
                 shares=True,
@@ -257,7 +373,7 @@ def _spent_alike(contest: Contest, size: Size, results: Results) -> Claim:
         " budget. Computed: the largest relative difference between the ledger of a run with"
         " releases and the budget that was asked for.",
         SOURCE,
-        READINGS[2],
+        READINGS[3],
         Estimate(worst, worst, worst),
         Expectation(high=EQUAL),
     )
@@ -343,8 +459,8 @@ def _typical(own: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray]) ->
         return float(np.median([runs.mean() / others[name].mean() for name, runs in own.items()]))
 
 
-def _ranks(contest: Contest, regrets: Regrets) -> Table:
-    """All entered policies, the best first."""
+def _ranks(contest: Contest, regrets: Regrets, beside: Regrets) -> Table:
+    """All entered policies, the best first, and the yardsticks."""
     ranks = ranking(regrets, _yardstick(contest))
     rows = [
         {
@@ -358,19 +474,34 @@ def _ranks(contest: Contest, regrets: Regrets) -> Table:
         }
         for rank in ranks
     ]
+    units = least(regrets, _yardstick(contest))
+    for name, own in beside.items():
+        ratios = factors(own, units)
+        rows.append(
+            {
+                "policy": name,
+                "within 1.2": percent(float(np.mean(ratios <= CLOSE))),
+                "best": "–",
+                "median factor": number(float(np.median(ratios))),
+                "worst factor": number(float(ratios.max())),
+                "where": list(own)[int(ratios.argmax())],
+                "lost": "–",
+            }
+        )
     return Table(
         f"ranks-{slug(contest.title)}",
         contest.title,
         "Mean regret as a factor of the least one of reliable policies on the instance: share"
         f" of the {len(contest.instances)} instances within {CLOSE:g}, share won, median, worst"
-        f" and where. Lost runs are of {ranks[0].runs:,}; unreliable policies come last.",
+        f" and where. Lost runs are of {ranks[0].runs:,}. Unreliable policies come last, before"
+        f" the yardsticks: {' and '.join(beside)}.",
         pd.DataFrame(rows),
         words=["where"],
     )
 
 
 def _worst_ranks(contest: Contest, regrets: Regrets) -> Table:
-    """All entered policies, by their regret on the worst instance."""
+    """All entered policies and yardsticks, by their regret on the worst instance."""
     worst = {who: float(own[_weakest(own)].mean()) for who, own in regrets.items()}
     rows = [
         {

@@ -42,14 +42,23 @@ def relative(regrets: Regrets, default: str | None) -> dict[str, np.ndarray]:
     least is among policies that keep tails, if there are any.  The median run of ``default`` is a
     yardstick of tails; None where tails do not count.
     """
-    means = {
-        title: np.array([runs.mean() for runs in by_instance.values()])
-        for title, by_instance in regrets.items()
-    }
-    entitled = [means[title] for title in who_keeps_tails(regrets, default)]
-    least = np.min(entitled or list(means.values()), axis=0)
+    found = least(regrets, default)
+    return {title: factors(own, found) for title, own in regrets.items()}
+
+
+def least(regrets: Regrets, default: str | None) -> dict[str, float]:
+    """The least mean regret on every instance, as in ``relative``."""
+    entitled = who_keeps_tails(regrets, default) or list(regrets)
+    names = regrets[entitled[0]]
+    return {name: min(float(regrets[who][name].mean()) for who in entitled) for name in names}
+
+
+def factors(own: Mapping[str, np.ndarray], least: Mapping[str, float]) -> np.ndarray:
+    """The mean regrets on some instances, in units of the least ones, shape (instances,)."""
+    means = np.array([runs.mean() for runs in own.values()])
+    found = np.array([least[name] for name in own])
     with np.errstate(divide="ignore", invalid="ignore"):
-        return {title: np.where(own == least, 1.0, own / least) for title, own in means.items()}
+        return np.where(means == found, 1.0, means / found)
 
 
 def ranking(regrets: Regrets, default: str | None) -> list[Rank]:
