@@ -192,9 +192,9 @@ def test_a_bad_reward_changes_nothing(case: Case):
 def test_bad_decisions_and_arms_change_nothing(case: Case):
     policy, other = case.make(seed=2), case.make(seed=2)
     before = snapshot(policy)
-    with pytest.raises(UpdateError, match="needs a pull"):
+    with pytest.raises(UpdateError, match="needs a call of pull"):
         policy.update(1.0)
-    with pytest.raises(UpdateError, match="needs a pull"):
+    with pytest.raises(UpdateError, match="needs a call of pull"):
         policy.expire()
     assert snapshot(policy) == before
     decision, foreign = pull(policy), pull(other)
