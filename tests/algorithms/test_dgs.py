@@ -406,7 +406,7 @@ def test_the_lemma_is_used_where_it_is_positive():
     t, log = np.arange(1, 5), np.log((np.arange(1, 5) + 3) / (0.1 / 2))
     least = 440.0 * t / 4 - 8 * log - 2 * np.sqrt(t * log)
     np.testing.assert_allclose(policy.ledger.frame["sensitivity"], 2 * 30.0 / least)
-    with pytest.raises(ArgumentError, match="is negative up to round 1$"):
+    with pytest.raises(ArgumentError, match=r"is negative up to round 1$"):
         dgs(2, 4, sensitivity="lemma", smallest_eigenvalue=150.0, context_bound=30.0)
 
 
