@@ -86,7 +86,6 @@ def test_of_gaps_coins_around_one_half_are_simulated():
         ({"drift": "any", "goal": "best arm"}, "drift"),
         ({"changing": True, "features": 3}, "changing"),
         ({"changing": True, "goal": "best arm"}, "changing"),
-        ({"goal": "best arm", "trust": "local"}, "goal"),
         ({"goal": "best arm", "failure_probability": 1.0}, "failure_probability"),
         ({"gaps": [0.1, 0.2, 0.3]}, "gaps"),
         ({"gaps": [0.0, 0.2]}, "gaps"),
