@@ -13,6 +13,7 @@ from dpbandits.algorithms.bases import shuffled
 from dpbandits.environments import Bernoulli
 from dpbandits.papers.others import DPSE, DPSESDP
 from dpbandits.privacy.ledger import SPAN
+from dpbandits.session import episodes
 from dpbandits.shuffle import Messages
 
 MEANS = np.array([0.8, 0.5, 0.2])
@@ -298,6 +299,26 @@ def test_a_saved_server_goes_on(tmp_path):
     span = again.session.state.wall.ledger.span[: len(again.ledger)]
     assert np.all(span[1:, SPAN.first] > span[:-1, SPAN.last])
     assert again.ledger.spent() == dpb.PureDP(1.0)
+
+
+def test_no_batch_is_larger_than_devices_take():
+    """After 250,000 people of an arm its next batch would have more than 80,000, and later ones more
+    than the 100,000 at which every device refuses: then the bandit would stand still.
+    """
+    server = dpb.ArmsShuffled(2, budget=dpb.PureDP(40.0), messages=True, seed=1)
+    free = dpb.ArmsShuffled(2, budget=dpb.PureDP(40.0), messages=False, seed=1)
+    sizes = {server: [], free: []}
+    for policy, found in sizes.items():
+        for _ in range(60):
+            choice, n = policy.session.coming()
+            found.append(n)
+            episodes.receive_sum(policy.session, n * [0.9, 0.1][choice.arm])
+    assert max(sizes[server]) == 100_000 < max(sizes[free])
+    assert server.device().randomizer.protocol.batch == server.protocol.batch == 100_000
+    large = dpb.parts.Fixed(100_001)
+    with pytest.raises(dpb.ArgumentError, match="batches must have at most 100000 rounds"):
+        dpb.ArmsShuffled(2, budget=dpb.PureDP(1.0), batches=large, messages=True)
+    dpb.ArmsShuffled(2, budget=dpb.PureDP(1.0), batches=large)
 
 
 def test_what_is_refused():

@@ -35,7 +35,7 @@ from ..stores import User
 from ..validation import shown as brief
 from .answering import Answering
 from .chooser import Chooser, Decide
-from .holdout import add_holdout, holdout_gate, holdout_terms, refuse_misfit
+from .holding_out import add_holdout, holdout_gate, holdout_terms, refuse_misfit
 from .making import PolicyClass, Signature
 from .presets import Composition
 from .publishing import Publishing

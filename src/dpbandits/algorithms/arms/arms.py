@@ -217,7 +217,8 @@ class ArmsShuffled(_HeldArms, ShuffledPolicy):
         budget: ``PureDP``; None for the non-private counterpart.
         index, memory, batches: as in ``Arms``; the index must be deterministic.  It must not learn
             the variance of rewards, which needs a second sum.
-        messages: whether this is the server of a shuffler.
+        messages: whether this is the server of a shuffler.  Batches then have at most 100,000
+            people: devices and shufflers take no larger ones.
         dropout: maximal share of a batch's people that leave out their noise or reveal it to the
             server.  If all people add noise, there is more of it than the index assumes and
             simulations draw.
@@ -264,6 +265,12 @@ class ArmsShuffled(_HeldArms, ShuffledPolicy):
     ) -> None:
         parts = _parts(index, memory, batches)
         shuffled = self._shuffled(messages, dropout, options)
+        if messages and (shortest := parts["batches"].plan.first) > self._largest_batch:
+            raise ArgumentError(
+                f"batches must have at most {self._largest_batch} rounds with messages=True,"
+                f" because devices take no larger ones, got {shortest}",
+                "batches",
+            )
         composition = self.composition(**parts)
         super().__init__(
             {"n_arms": n_arms, **parts, **shuffled},
@@ -271,6 +278,12 @@ class ArmsShuffled(_HeldArms, ShuffledPolicy):
             composition=composition,
             **options,
         )
+
+    def _params(self) -> ArmsParams:
+        params = super()._params()
+        if not self.takes_reports:
+            return params
+        return params._replace(longest=min(params.longest, self._largest_batch))
 
 
 def _parts(index: Any, memory: Any, batches: Any) -> dict[str, Any]:

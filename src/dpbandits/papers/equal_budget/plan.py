@@ -13,15 +13,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from ...environments import ArmsEnvironment
 from ...planning.setting import Setting
 from ...planning.yardsticks import exploring, why_not_exploring
-from ...plotting.numbers import number, percent, reward_amount
 from ...privacy import Budget
 from ...report.claims import Claim, Expectation
-from ...report.exhibits import Exhibit, Panel, Series, Table, slug
 from ...report.intervals import ratio, share
 from ...report.means import Estimate
 from ...studies.cells import Cell
@@ -32,11 +29,18 @@ from .ranking import (
     LEAST_LOST,
     LOST,
     Regrets,
-    factors,
-    least,
     ranking,
-    relative,
     who_keeps_tails,
+)
+from .tables import (
+    beaten_table,
+    defaults_table,
+    open_key,
+    profiles,
+    ranks_table,
+    worst_of,
+    worst_ranks_table,
+    yardstick_of,
 )
 
 RUNS, FULL_RUNS, QUICK_RUNS = 100, 1000, 10
@@ -45,7 +49,6 @@ SMALLEST = 100  # rounds, in which means have room to change
 SHORT = 2000  # rounds
 EQUAL = 1e-9  # relative difference of what was spent
 SOURCE = "target of this package"
-WORST = "the worst one"
 RANDOM, EXPLORING = "choosing at random", "exploring first"  # the yardsticks
 READINGS = (
     "The default among those entered",
@@ -62,7 +65,7 @@ def plan(size: Size) -> Plan:
     names = dict.fromkeys(one.name for contest in played for one in contest.instances)
     numbers = {name: i for i, name in enumerate(names)}
     opened = {
-        _open_key(contest, instance): (champion_of(contest.default.central), instance)
+        open_key(contest, instance): (champion_of(contest.default.central), instance)
         for contest in played
         for instance in contest.instances
     }
@@ -173,10 +176,6 @@ def _key(contest: Contest, entrant: Entrant, instance: Instance) -> str:
     return f"{contest.title}/{entrant.title}/{instance.name}"
 
 
-def _open_key(contest: Contest, instance: Instance) -> str:
-    return f"open/{contest.default.central.policy}/{instance.name}"
-
-
 # Claims ----------------------------------------------------------------------------------------
 
 
@@ -187,7 +186,7 @@ def _assess(played: Sequence[Contest], size: Size, results: Results) -> Findings
     counted = {
         contest.title: found[contest.title]
         if contest.default.rewards == "law"
-        else {who: _worst(own) for who, own in found[contest.title].items()}
+        else {who: worst_of(own) for who, own in found[contest.title].items()}
         for contest in played
     }
     lawful = [contest for contest in played if contest.default.rewards == "law"]
@@ -201,16 +200,16 @@ def _assess(played: Sequence[Contest], size: Size, results: Results) -> Findings
     ]
     claims += _tails(lawful, found)
     claims += [_spent_alike(contest, size, results) for contest in played]
-    tables = [_defaults(played, counted, results), _beaten(ranked, found)]
-    tables += [_ranks(one, found[one.title], beside[one.title]) for one in ranked]
+    tables = [defaults_table(played, counted, results), beaten_table(ranked, found)]
+    tables += [ranks_table(one, found[one.title], beside[one.title]) for one in ranked]
     tables += [
-        _worst_ranks(one, {**found[one.title], **beside[one.title]})
+        worst_ranks_table(one, {**found[one.title], **beside[one.title]})
         for one in played
         if one not in lawful
     ]
     # three to five instances have no shares that are worth a curve
     curves = [contest for contest in ranked if contest.default.contexts == "none"]
-    return Findings(claims, [_profiles(curves, found)], tables)
+    return Findings(claims, [profiles(curves, found)], tables)
 
 
 def _regrets(contest: Contest, results: Results) -> Regrets:
@@ -223,21 +222,13 @@ def _regrets(contest: Contest, results: Results) -> Regrets:
     }
 
 
-def _worst(own: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {WORST: own[_weakest(own)]}
-
-
-def _weakest(own: Mapping[str, np.ndarray]) -> str:
-    return max(own, key=lambda name: float(own[name].mean()))
-
-
 def _unbeaten(contest: Contest, regrets: Regrets) -> list[Claim]:
     """The claim that no policy has much less regret than the default, except for policies with lost
     runs.
     """
     title = contest.champion.title
     own = regrets[title]
-    keeping = who_keeps_tails(regrets, _yardstick(contest))
+    keeping = who_keeps_tails(regrets, yardstick_of(contest))
     # Nobody is excused beside a default that loses runs itself, nor if nobody else is left.
     strict = title in keeping and len(keeping) > 1
     excused = [other for other in regrets if strict and other not in keeping]
@@ -273,7 +264,7 @@ def _yardsticks(contest: Contest, size: Size, results: Results) -> Regrets:
     a meaning.
     """
     random = {
-        one.name: results.at_random(_open_key(contest, one)).ravel() for one in contest.instances
+        one.name: results.at_random(open_key(contest, one)).ravel() for one in contest.instances
     }
     runs = len(random[contest.instances[0].name])
     explored = {
@@ -343,7 +334,7 @@ def _tails(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> list[Cl
         ranks = [
             rank
             for contest in own
-            for rank in ranking(regrets[contest.title], _yardstick(contest))
+            for rank in ranking(regrets[contest.title], yardstick_of(contest))
             if rank.title == title
         ]
         lost, runs = sum(rank.lost for rank in ranks), sum(rank.runs for rank in ranks)
@@ -394,201 +385,3 @@ def _deviation(
     spent, releases = results.final(key, "spent"), results.final(key, "releases")
     apart = np.abs(spent[releases > 0] / meter.limit - 1.0)
     return float(apart.max(initial=0.0))
-
-
-# Tables and figures ------------------------------------------------------------------------------
-
-
-def _defaults(played: Sequence[Contest], regrets: Mapping[str, Regrets], results: Results) -> Table:
-    """The default of every setting, and its regret."""
-    central = {
-        _asked(contest): regrets[contest.title][contest.champion.title]
-        for contest in played
-        if contest.default.trust == "central"
-    }
-    rows = []
-    for contest in played:
-        title = contest.champion.title
-        own = regrets[contest.title][title]
-        ranks = ranking(regrets[contest.title], _yardstick(contest))
-        (rank,) = [one for one in ranks if one.title == title]
-        free = {
-            one.name: results.final(_open_key(contest, one)).ravel() for one in contest.instances
-        }
-        lawful = contest.default.rewards == "law"
-        rows.append(
-            {
-                "setting": contest.setting,
-                "budget": str(contest.budget),
-                "default": title,
-                "within 1.2": percent(rank.close) if lawful else "–",
-                "best": percent(rank.won) if lawful and rank.tails_kept else "–",
-                "worst factor": number(rank.worst),
-                "lost": f"{rank.lost} of {rank.runs:,}" if lawful else "–",
-                "beside no privacy": number(_typical(own, free if lawful else _worst(free))),
-                "beside central trust": number(_typical(own, central[_asked(contest)]))
-                if lawful and _asked(contest) in central
-                else "–",
-            }
-        )
-    return Table(
-        "defaults",
-        "The default of each setting",
-        f"For each default: the share of instances on which it is within {CLOSE:g} times the"
-        " least mean regret of reliable policies, and on which it is the best; its worst"
-        " factor, where rewards follow no law that of its worst regret; runs lost; medians over"
-        " instances of its mean regret over that of the central default without a budget, and"
-        " at the same budget.",
-        pd.DataFrame(rows),
-        words=["default"],
-    )
-
-
-def _yardstick(contest: Contest) -> str | None:
-    """The policy whose median run defines a lost run; None where promises are about means."""
-    return contest.champion.title if contest.default.rewards == "law" else None
-
-
-def _asked(contest: Contest) -> tuple[str, str, Budget]:
-    """The instances that are compared under different trust."""
-    return contest.default.setting, contest.family, contest.budget
-
-
-def _typical(own: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray]) -> float:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.median([runs.mean() / others[name].mean() for name, runs in own.items()]))
-
-
-def _ranks(contest: Contest, regrets: Regrets, beside: Regrets) -> Table:
-    """All entered policies, the best first, and the yardsticks."""
-    ranks = ranking(regrets, _yardstick(contest))
-    rows = [
-        {
-            "policy": rank.title,
-            "within 1.2": percent(rank.close),
-            "best": percent(rank.won) if rank.tails_kept else "–",
-            "median factor": number(rank.median),
-            "worst factor": number(rank.worst),
-            "where": rank.weakest,
-            "lost": rank.lost,
-        }
-        for rank in ranks
-    ]
-    units = least(regrets, _yardstick(contest))
-    for name, own in beside.items():
-        ratios = factors(own, units)
-        rows.append(
-            {
-                "policy": name,
-                "within 1.2": percent(float(np.mean(ratios <= CLOSE))),
-                "best": "–",
-                "median factor": number(float(np.median(ratios))),
-                "worst factor": number(float(ratios.max())),
-                "where": list(own)[int(ratios.argmax())],
-                "lost": "–",
-            }
-        )
-    return Table(
-        f"ranks-{slug(contest.title)}",
-        contest.title,
-        "Mean regret as a factor of the least one of reliable policies on the instance: share"
-        f" of the {len(contest.instances)} instances within {CLOSE:g}, share won, median, worst"
-        f" and where. Lost runs are of {ranks[0].runs:,}. Unreliable policies come last, before"
-        f" the yardsticks: {' and '.join(beside)}.",
-        pd.DataFrame(rows),
-        words=["where"],
-    )
-
-
-def _worst_ranks(contest: Contest, regrets: Regrets) -> Table:
-    """All entered policies and yardsticks, by their regret on the worst instance."""
-    worst = {who: float(own[_weakest(own)].mean()) for who, own in regrets.items()}
-    rows = [
-        {
-            "policy": who,
-            "worst mean regret": reward_amount(worst[who]),
-            "factor": number(worst[who] / min(worst.values())),
-            "where": _weakest(regrets[who]),
-        }
-        for who in sorted(worst, key=worst.__getitem__)
-    ]
-    return Table(
-        f"ranks-{slug(contest.title)}",
-        contest.title,
-        f"Mean regret on the worst of {len(contest.instances)} instances, as a factor of the"
-        " least one, with the name of that instance.",
-        pd.DataFrame(rows),
-        words=["where"],
-    )
-
-
-def _beaten(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Table:
-    """The instances where another policy had less regret than the default."""
-    rows = []
-    for contest in played:
-        title, found = contest.champion.title, regrets[contest.title]
-        entitled = who_keeps_tails(found, _yardstick(contest)) or list(found)
-        for name, own in found[title].items():
-            best = min(entitled, key=lambda other: float(found[other][name].mean()))
-            least = float(found[best][name].mean())
-            if own.mean() > least:
-                rows.append(
-                    {
-                        "contest": contest.title,
-                        "instance": name,
-                        "best": best,
-                        "its regret": reward_amount(least),
-                        "the default's": reward_amount(float(own.mean())),
-                        "factor": number(float(own.mean()) / least) if least > 0 else "∞",
-                    }
-                )
-    columns = ["contest", "instance", "best", "its regret", "the default's", "factor"]
-    return Table(
-        "beaten",
-        "Where another policy had less regret than the default",
-        "Mean regrets of reliable policies. Some of these differences are chance.",
-        pd.DataFrame(rows, columns=columns),
-        words=["best"],
-    )
-
-
-def _profiles(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Exhibit:
-    """The share of instances on which a policy is within each factor of the least regret."""
-    factors = np.geomspace(1.0, 30.0, 120)
-    nothing = np.full(factors.size, np.nan)
-
-    def line(title: str, ratios: np.ndarray) -> Series:
-        within = (ratios[:, np.newaxis] <= factors).mean(axis=0)
-        return Series(title, factors, within, nothing, nothing)
-
-    panels, axes = [], ("factor of the least mean regret", "share of instances")
-    for contest in played:
-        shown = _best_variants(_entitled(contest, regrets))
-        lines = [line(title, ratios) for title, ratios in shown.items()]
-        panels.append(Panel(contest.title, *axes, lines))
-    return Exhibit(
-        "profiles",
-        "How far from the best, and how often",
-        "Left and high is good: a curve shows on which share of the instances the mean regret"
-        " of a policy is at most so many times the least one there. Only reliable policies are"
-        " shown. A policy that no other beats is at 1 from the left on. Of a policy's variants"
-        " the one with the least worst factor is shown.",
-        "Rising curves, one per policy, in one panel per contest: the share of instances on which a"
-        " policy is within a factor of the least mean regret.",
-        panels,
-    )
-
-
-def _entitled(contest: Contest, regrets: Mapping[str, Regrets]) -> dict[str, np.ndarray]:
-    """The factors of policies that keep tails, or of all if none does."""
-    found, yardstick = regrets[contest.title], _yardstick(contest)
-    keeping = who_keeps_tails(found, yardstick) or list(found)
-    return {who: ratios for who, ratios in relative(found, yardstick).items() if who in keeping}
-
-
-def _best_variants(ratios: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The variant of every class with the least worst factor."""
-    best: dict[str, str] = {}
-    for title in sorted(ratios, key=lambda title: float(ratios[title].max())):
-        best.setdefault(title.partition("(")[0], title)
-    return {title: own for title, own in ratios.items() if title in best.values()}
