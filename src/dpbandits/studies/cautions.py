@@ -29,7 +29,7 @@ def cautions(budgets: Iterable[Budget | None], people: int | None = None) -> lis
 
     >>> from dpbandits import ZCDP, ApproxDP
     >>> cautions([ApproxDP(1.0, 1e-3), PureDP(1.0), None], people=50_000)[0][:58]
-    'delta is not far below 1 / people in (1, 0.001)-DP: a mech'
+    'delta is not far below 1 / people in (1, 0.001)-DP. This d'
     >>> cautions([PureDP(12.0)])[0][:50]
     'the budget promises next to nothing in 12-DP. Supp'
     >>> cautions([PureDP(1.0), ZCDP(0.5), ApproxDP(1.0, 1e-7)], people=50_000)
