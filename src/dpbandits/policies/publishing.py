@@ -158,7 +158,8 @@ class Publishing(Kept):
             gap: an arm is good enough when no other mean is higher by so much, in the units of
                 rewards.  You may ask with several gaps.
             control: an arm that was chosen beforehand.  The arm that leads is compared with it, and
-                if the control leads, with all others.
+                if the control leads, with all others.  Choose beforehand whether to ask with one:
+                each answer has this probability, and both together have not.
 
         Returns:
             A ``Verdict``, with its intervals, and sentences on what breaks it.
