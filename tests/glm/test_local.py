@@ -91,7 +91,7 @@ def test_devices_report_once_and_always_have_something_to_send():
         report = device.report(*data)
         assert report.values.shape == (5,)
         assert np.all(np.isfinite(report.values))
-        with pytest.raises(DPBanditsError, match="reports once"):
+        with pytest.raises(DPBanditsError, match="reports only once"):
             device.report()
     with pytest.raises(ArgumentError, match=r"^x must have shape"):
         channel.device().report([1.0], 1.0)
