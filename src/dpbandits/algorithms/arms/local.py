@@ -39,6 +39,7 @@ from ...privacy.budgets import Budget
 from ...privacy.channels import Laplace
 from ...protocol import Contexts
 from ...session.estimates import standard_error
+from ..bases.horizon import HORIZON, rounds_worth, weighed
 from ..bases.local import LocalPolicy
 from ..bases.sums import EVERY_ROUND, Sums
 from .arms import composed_card
@@ -49,6 +50,7 @@ from .law import Law, exponent, noise_variance, upper_bound
 class ReportsParams(NamedTuple):
     n_arms: int
     constant: float  # of the index
+    horizon: int  # that the index knows; 0 for none
     highest: float  # mean that an arm is compared with
     growth: float
     noise_scale: float  # s, for rewards in [0, 1]
@@ -95,7 +97,8 @@ def seen_in_reports(public: ReportsPublic, a: int) -> tuple[int, int, float]:
 @kernel
 def imed(params: ReportsParams, public: ReportsPublic, a: int, target: float) -> float:
     found = exponent(law_of_reports(params, public, a), public.mean[a], target)
-    return found / params.constant + np.log(public.plays[a])
+    # A batch of one report weighs one.
+    return weighed(found / params.constant, public.plays[a], rounds_worth(params, public))
 
 
 @kernel
@@ -242,10 +245,11 @@ class ArmsLocal(LocalPolicy):
         return ArmEstimates(means, errors, public.plays)
 
     def _params(self) -> ReportsParams:
-        lo, hi = self.reward_range
+        (lo, hi), index = self.reward_range, self.config["index"]
         return ReportsParams(
             n_arms=self.n_arms,
-            constant=self.config["index"].constant,
+            constant=index.constant,
+            horizon=index.known_horizon,
             highest=1.0,
             growth=self.config["growth"],
             noise_scale=self.noise_scale / (hi - lo),
@@ -258,11 +262,11 @@ class ArmsLocal(LocalPolicy):
 LDPIMED = preset(
     "LDPIMED",
     ArmsLocal,
-    "n_arms alpha growth reports",
+    "n_arms alpha growth reports horizon",
     """IMED on rewards that devices have randomised: the default under local trust.""",
     about={
         "title": "IMED on rewards that are randomised one by one",
         "source": f"{IMED.source}; {ArmsLocal.card.source}",
     },
-    index=like(IMED, "alpha"),
+    index=like(IMED, "alpha", horizon=HORIZON),
 )
