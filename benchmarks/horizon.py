@@ -118,13 +118,12 @@ def rows(size: float) -> Iterator[Row]:
     for candidate in CANDIDATES:
         if candidate == "none":
             continue
-        ratios, lost = [], []
+        ratios = []
         for world, before in without.items():
             after = regrets(candidate, world, runs[world])
-            ratios.append(after.mean() / before.mean())
+            ratios.append(float(after.mean() / before.mean()))
             limit = LOST * np.median(before)
-            shares = [1000 * float((one > limit).mean()) for one in (after, before)]
-            lost.append("{:.2f} ({:.2f})".format(*shares))
-            remark = f"lost of 1,000 runs: {lost[-1]} without a horizon)".replace(") w", " w")
+            own, theirs = (1000 * float((one > limit).mean()) for one in (after, before))
+            remark = f"lost of 1,000 runs: {own:.2f}, {theirs:.2f} without a horizon"
             yield Row(f"{candidate}: {world}", ratios[-1], "x", "", remark)
         yield Row(f"{candidate}: median", float(np.median(ratios)), "x")
