@@ -16,7 +16,6 @@ from ...constraints import Choice, Constraints, Integer, Real
 from ...kernel import Generator, Kernel, bind_places, kernel, unbound
 from ...policies import Erratum, Part
 from ...protocol import Contexts
-from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.episodes import CLOCK
 from ..bases.horizon import rounds_worth, weighed
 from .batches import weight_of
@@ -211,7 +210,7 @@ class IMED(_Exponent):
     )
     loop: ClassVar[Kernel] = choose_least
     each: ClassVar[Kernel | None] = imed
-    constraints: ClassVar[Constraints] = {"horizon": Integer(1, MOST_ROUNDS) | None}
+    constraints: ClassVar[Constraints] = {"horizon": Integer(1) | None}
 
     @property
     def known_horizon(self) -> int:

@@ -68,7 +68,6 @@ from ...privacy.budgets import Budget
 from ...privacy.channels import Laplace
 from ...protocol import Contexts
 from ...tables import features
-from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.episodes import CLOCK, MEMO, close, record_pull_of, release_due
 from ..bases.episodes import withdraw as withdraw_episode
 from ..bases.fixed_features import FixedFeaturesPolicy
@@ -305,7 +304,7 @@ class FixedLinear(FixedFeaturesPolicy):
         "growth": Real(0.01, 100.0),
         "ridge": Real(0.0, 1e12, strict=True),
         "subgaussian": Real(0.0, 1e12) | None,
-        "horizon": Integer(1, MOST_ROUNDS) | None,
+        "horizon": Integer(1) | None,
     }
 
     @classmethod
