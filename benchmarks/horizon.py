@@ -87,7 +87,14 @@ def _next(sums: Any, share: float, knots: Any, heights: Any, left: float, merged
 
 @entry
 def _play(
-    sums: Any, share: float, knots: Any, heights: Any, means: Any, horizon: int, found: Any, rng: Any
+    sums: Any,
+    share: float,
+    knots: Any,
+    heights: Any,
+    means: Any,
+    horizon: int,
+    found: Any,
+    rng: Any,
 ) -> None:
     merged, pulls = np.zeros((10, means.size)), np.zeros(means.size, np.int64)
     for run in range(found.size):

@@ -182,11 +182,11 @@ class IMED(_Exponent):
     max m) / alpha + ln W``.  Let an arm's mean be the best estimate: exp(-D) bounds the probability
     of an estimate as low as the arm's, given the law of its noise (``law``).
 
-    With a horizon: the arm with the least ``g(D / alpha) + ln min(W, M)``.  M is the weight of
-    twice the rounds that are left, and g an increasing function near the identity.  So an arm is
-    tried only if what it may gain in the rounds that are left can repay the trial.  Where the best
-    arm would be lost for long, g asks for more evidence; late in a run it asks for less.  After the
-    horizon the index is that without one.
+    With a horizon of T rounds, of which t are over: the arm with the least ``g(D / alpha) + ln
+    min(W, M)``.  M is the weight of 3 (T - t) rounds: a trial must repay in the rounds that are
+    left.  g is increasing and near the identity.  It keeps the probability of losing the best arm
+    for good as low as without a horizon (``bases.horizon``).  After T rounds the index is that
+    without a horizon.
 
     Args:
         alpha: optimism; the lower, the more seldom an arm that looks worse is tried.

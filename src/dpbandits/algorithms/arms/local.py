@@ -10,7 +10,8 @@ The value m of an arm is the mean of its n reports, and its law that of n batche
 n, V = 1 / n, A = 1 / n.  ``IMED`` plays the arm with the least D(m_a, q) / alpha + ln n_a, where q
 is max m cut to [0, 1].  ``KLUCB`` plays that with the largest q such that D(m_a, q) <= alpha ln t.
 ``UCB`` plays that with the largest m_a + sqrt(2 alpha ln t (1/4 + v) / n_a), v the variance of
-noise.  Each choice stands for max(1, growth n_a) reports.
+noise.  Each choice stands for max(1, growth n_a) reports.  With a horizon ``bases.horizon`` changes
+``IMED``.
 """
 
 from __future__ import annotations

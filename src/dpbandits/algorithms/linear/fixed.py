@@ -41,7 +41,8 @@ always, and so are features of length 0.  There is nothing to learn about it, an
     D_a^2 / (2 alpha w_a^2) + ln(s_a^2 / w_a^2) ,
 
 where D_a is the gap of <x_a, estimate> to the leader's.  s_a^2 / w_a^2 is the number of rounds that
-the arm's estimate is worth, and is capped at t + 1.  There is no regret theorem.
+the arm's estimate is worth, and is capped at t + 1.  With a horizon ``bases.horizon`` changes both
+terms.  There is no regret theorem.
 """
 
 from __future__ import annotations
@@ -280,6 +281,7 @@ class FixedLinear(FixedFeaturesPolicy):
         ridge: lambda, the regulariser.
         subgaussian: bound on the subgaussian constant of rewards; half the width of the reward
             range by default.
+        horizon: the planned number of rounds that the policy learns from; None where it is unknown.
         **options: see ``Options``.
 
     Raises:
