@@ -110,7 +110,7 @@ def _opened(path: str | os.PathLike[str], columns: Columns) -> Frame:
     where = Path(path)
     if not where.exists():
         raise ArgumentError(
-            f"log must be an existing file or folder, got {os.fspath(path)!r}, which does not exist",
+            f"log must be an existing file or folder, got {os.fspath(path)!r}, which is none",
             "log",
         )
     if where.is_dir():

@@ -77,8 +77,8 @@ JOINT = Erratum(
     (
         "The published noise is far larger than the budget needs.",
         "The paper also offers Wishart noise, which only WishartLinUCBJDP uses.",
-        "With delta = 10⁻⁶ and a record in 15 sums, its claim is proved up to epsilon = 200, and false"
-        " from 275 on.",
+        "With delta = 10⁻⁶ and a record in 15 sums, its claim is proved up to epsilon = 200, and"
+        " false from 275 on.",
     ),
 )
 REPORTS = Erratum(
