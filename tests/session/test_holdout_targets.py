@@ -197,7 +197,7 @@ def test_guarantee_and_card_name_the_targets():
     policy = targeted(budget=dpb.ZCDP(0.5))
     assert any("the holdout's targets" in one for one in policy.guarantee.assumptions)
     assert policy.guarantee.holds == dpb.ZCDP(0.5)
-    assert "the arm of rule, other" in policy.card_page().markdown()
+    assert "the arm of 'rule', 'other'" in policy.card_page().markdown()
 
 
 # Intervals -----------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ class HeldOut:
         if self.targets:
             released = (
                 f"Of the rewards of {self.batch:,} people, sums are released together: of each arm,"
-                f" and of people who got the arm of {', '.join(self.targets)}"
+                f" and of people who got the arm of {', '.join(map(repr, self.targets))}"
             )
         least = self._asked.min_share
         every = (
