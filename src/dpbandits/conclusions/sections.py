@@ -12,6 +12,7 @@ from ..html import Section
 from ..inference import Intervals, Verdict
 from ..policies import Policy
 from ..policies.card_numbers import unit_of
+from ..policies.holdout import VALUE
 from ..policies.privacy_card import spent
 from ..policies.sums import counts_answers, no_intervals, returns
 from ..protocol import never
@@ -26,10 +27,6 @@ OF_LEADER = (
 _EFFECT = (
     "Arms of held-out people were drawn at random at all times. So these differences are effects of"
     " the arms, at the times of the trial. The bandit learned nothing from these people."
-)
-_VALUE = (
-    "A target's value is the mean reward, had everybody got the target's arm. Its interval comes"
-    " from held-out people who got this arm by chance. The last column counts them."
 )
 _BIASED = (
     "Earlier results decided which arms were played. So the means of arms are biased: that of a"
@@ -119,7 +116,7 @@ def _values(policy: Policy, facts: dict[str, Any]) -> Section:
     found: Intervals = facts["values"]
     heads, rows = found.table()
     heads = ["target", "value", *heads[2:-1], "people"]
-    points = [_VALUE, _with_all(policy, facts), *found.breaks]
+    points = [VALUE, _with_all(policy, facts), *found.breaks]
     return Section("Values of targets, from the holdout", points, heads, rows)
 
 
