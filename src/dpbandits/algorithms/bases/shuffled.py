@@ -100,6 +100,12 @@ class ShuffledPolicy(Policy):
                 )
         return {"messages": messages, "dropout": dropout}
 
+    def _fit_for_devices(self, params: Any) -> Any:
+        """The parameters, whose ``longest`` batch with messages is one that devices take."""
+        if not self.takes_reports:
+            return params
+        return params._replace(longest=min(params.longest, self._largest_batch))
+
     @property
     def _noise_of_sums(self) -> tuple[float, float]:
         if not self.takes_reports or self.budget is None:
