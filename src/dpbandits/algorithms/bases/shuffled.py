@@ -138,7 +138,7 @@ class ShuffledPolicy(Policy):
         available: Iterable[int | str] | None = None,
         at: float | None = None,
         on_store_failure: Literal["raise", "serve"] = "raise",
-        targets: Mapping[str, int | str] | None = None,
+        targets: Mapping[str, int | str | Decision] | None = None,
     ) -> Decision:
         if self.takes_reports:
             raise ArgumentError(
