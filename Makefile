@@ -20,9 +20,10 @@ test: .venv/test
 
 # After `make test`, what takes minutes: statistical laws, audits, whole studies, and with compiled
 # kernels what `make test` interprets.  In two runs, so that no process takes more than 1.1 GB.
+AGAIN := long or (interpreted and not once)
 test-all: test
-	$(PYTEST) -m "long or interpreted" tests/conformance
-	$(PYTEST) -m "long or interpreted" --ignore=tests/conformance
+	$(PYTEST) -m "$(AGAIN)" tests/conformance
+	$(PYTEST) -m "$(AGAIN)" --ignore=tests/conformance
 
 # Kills of policies at random moments, on all three stores: see tests/stores/kills.py.
 kills: .venv/test

@@ -5,8 +5,8 @@ file stay together, but for those that say with whom they run: those of one clas
 whatever file.
 
 A test that plays a few hundred rounds takes longer to compile than to play.  So `make test` runs
-the folders of ``INTERPRETED`` without numba, but for tests that are marked ``compiled``, and
-`make test-all` runs them again, compiled.
+the folders of ``INTERPRETED`` without numba, but for tests that are marked ``compiled``.
+`make test-all` runs them again, compiled, but for those of ``ONCE``.
 """
 
 import os
@@ -51,6 +51,23 @@ INTERPRETED = {
     )
 } | {"src/dpbandits"}
 
+# Rooms that keep, send and show what policies did: they have no kernels, and compiling changes nothing.
+ONCE = {
+    f"tests/{folder}"
+    for folder in (
+        "cli",
+        "client",
+        "conclusions",
+        "evaluation",
+        "finite",
+        "logs",
+        "service",
+        "shuffler",
+        "stores",
+        "studies",
+    )
+}
+
 
 @pytest.hookimpl(tryfirst=True)  # before the marks are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -60,6 +77,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(str(path)))
         if "/".join(path.parts[:2]) in INTERPRETED and not item.get_closest_marker("compiled"):
             item.add_marker(pytest.mark.interpreted)
+            if "/".join(path.parts[:2]) in ONCE:
+                item.add_marker(pytest.mark.once)
 
 
 @pytest.fixture(scope="session")
