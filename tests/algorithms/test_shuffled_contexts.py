@@ -255,7 +255,8 @@ def test_levels_of_trust_stand_in_the_guarantee():
     words = str(server(protocol="reports").guarantee)
     assert "(shuffle privacy)" in words
     assert "joint DP" in words
-    assert "a person's messages alone are (1, 0.001)-DP (local DP)" in words
+    assert "each device rounds every number with random bits of its own" in words
+    assert "a person's messages alone are (0.999, 0.001)-DP (local DP)" in words
     often = server(protocol="reports", max_rounds=10)
     alone = often.protocol.epsilon_at(1e-3, 10, "local")  # all her messages together
     said = re.search(
