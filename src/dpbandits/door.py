@@ -98,7 +98,8 @@ def bandit(
         horizon: the largest number of rounds.  It is required with features of every round,
             ``person``, and ``experts`` under local trust.  With ``goal="best arm"``, the search has
             that many rounds; without a horizon it ends once it errs with a probability of at most
-            ``failure_probability``, 0.05 by default.
+            ``failure_probability``, 0.05 by default.  For other goals, finite arms and fixed
+            features need no horizon, and plan for a given one.
         max_rounds: the most rounds of one person; None where everyone comes once.
         answers_within: the most pulls after which an answer may come, or the longest time, such as
             "6h"; None waits for all.

@@ -17,7 +17,7 @@ import pytest
 from scipy.special import rel_entr
 
 from benchmarks import __main__ as command
-from benchmarks import glm, linear, searches, simulation, startup
+from benchmarks import glm, horizon, linear, searches, simulation, startup
 from benchmarks.timing import Row, scaled
 from dpbandits.environments import Bernoulli
 from dpbandits.kernel import cache_folder
@@ -58,6 +58,12 @@ def test_searches_are_compared_with_what_any_search_needs():
     private, free = (rows[f"even, {budget}"] for budget in ("0.1-DP", "no budget"))
     assert 1.0 < free.value < private.value < 20.0
     assert all(0.0 < row.value < 0.5 for name, row in rows.items() if name.startswith("two"))
+
+
+def test_a_horizon_is_compared_with_none():
+    rows = measured("horizon")
+    assert len(rows) == (len(horizon.CANDIDATES) - 1) * (len(horizon.WORLDS) + 1)
+    assert "without a horizon" in rows["taken: pair, 3e4"].remark
 
 
 @pytest.mark.parametrize("epsilon", [None, 0.1, 1.0])
@@ -225,6 +231,7 @@ def test_every_group_is_among_these():
         "logs",
         "adversarial",
         "searches",
+        "horizon",
         "shuffling",
         "parties",
         "javascript",

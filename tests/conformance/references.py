@@ -189,6 +189,15 @@ def _imed(values: np.ndarray, weights: np.ndarray, rounds, costs, t: float) -> n
     return -(np.array(distances) + np.log(weights / 4))
 
 
+_DOUBTS = np.array([0, 0.6, 1.8, 3.3, 4.5, 5.2, 5.9])  # h at 0 to 6, beyond which it rises like x
+
+
+def _planned(distances: np.ndarray, weights: np.ndarray, most: float) -> np.ndarray:
+    """The index of IMED with a horizon, whose weights are cut."""
+    x = np.interp(distances, _DOUBTS, np.arange(7)) + np.maximum(distances - _DOUBTS[-1], 0)
+    return x + np.log(np.minimum(weights, most))
+
+
 def _largest(values: np.ndarray, weights: np.ndarray, rounds, costs, t: float) -> np.ndarray:
     found = []
     for x, n, cost in zip(values, rounds, costs, strict=True):
@@ -214,8 +223,8 @@ def _worth(sums: list, sizes: list, variance: float) -> tuple[np.ndarray, list, 
     return np.array([one @ (s / m) / one.sum() for one, s, m in pairs]), w, n
 
 
-def _merging(index: Callable[..., np.ndarray]) -> Reference:
-    """Batches merged by inverse variance."""
+def _merging(index: Callable[..., np.ndarray], known: int = 0) -> Reference:
+    """Batches merged by inverse variance; the horizon is ``known``."""
 
     def reference(
         budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
@@ -231,10 +240,16 @@ def _merging(index: Callable[..., np.ndarray]) -> Reference:
             while t < horizon:
                 arm = t
                 if t >= len(means):
-                    values, w, n = _worth(sums, sizes, variance)
+                    values, w, played = _worth(sums, sizes, variance)
                     whole = np.array([one.sum() for one in w])
-                    rounds, costs = _tilted(w, n, scale, laplace)
-                    order = (total, -index(values, whole, rounds, costs, float(t + 1)))
+                    rounds, costs = _tilted(w, played, scale, laplace)
+                    if t < known:  # of the index that is the distance
+                        apart = -index(values, np.full(len(means), 4.0), rounds, costs, float(t))
+                        n = 3 * (known - t)
+                        found = _planned(apart, whole, 1 / (1 / (4 * n) + variance / n**2))
+                    else:
+                        found = -index(values, whole, rounds, costs, float(t + 1))
+                    order = (total, found)
                     arm = int(np.lexsort(order if index is _largest else order[1:])[0])
                 size = min(_next_batch(total[arm], variance), horizon - t)
                 noise = scale * (rng.laplace() if laplace else rng.normal())
@@ -482,7 +497,12 @@ def _by_bound(index: str) -> Reference:
 
 
 def ldp_imed(
-    budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+    budget: Budget | None,
+    means: np.ndarray,
+    horizon: int,
+    runs: int,
+    rng: np.random.Generator,
+    known: int = 0,
 ) -> np.ndarray:
     """IMED on single reports, chosen for a tenth of an arm's reports before."""
     laplace = isinstance(budget, PureDP)
@@ -497,7 +517,10 @@ def ldp_imed(
             arm = t
             if t >= len(means):
                 costs = [(n * noise, n * noise) for n in total]
-                arm = int(_imed(sums / total, 4.0 * total, total, costs, float(t)).argmax())
+                apart = -_imed(sums / total, np.full(len(means), 4.0), total, costs, float(t))
+                plain = apart + np.log(total)
+                index = _planned(apart, total, 3 * (known - t)) if t < known else plain
+                arm = int(index.argmin())
             size = min(max(1, total[arm] // 10), horizon - t)
             added = scale * (rng.laplace(size=size) if laplace else rng.normal(size=size))
             sums[arm] += rng.binomial(size, means[arm]) + added.sum()
@@ -1027,7 +1050,12 @@ def fixed_linucb(
 
 
 def merged_linear_imed(
-    budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+    budget: Budget | None,
+    means: np.ndarray,
+    horizon: int,
+    runs: int,
+    rng: np.random.Generator,
+    known: int = 0,
 ) -> np.ndarray:
     """IMED on a regression of batch means, each weighted by its inverse variance, on the registered
     example's arms; lambda = 1, growth 1/2, alpha 0.9.  That of rewards is the largest for means
@@ -1041,13 +1069,15 @@ def merged_linear_imed(
         v, b, t, regret = 4 * np.eye(2), np.zeros(2), 0, 0.0
         while t < horizon:
             values = arms @ np.linalg.solve(v, b)
-            known = np.einsum("ki,ij,kj->k", arms, np.linalg.inv(v), arms)
-            off = np.minimum(np.abs(values - 0.5), 0.5) - 2 * np.sqrt(known)
+            error = np.einsum("ki,ij,kj->k", arms, np.linalg.inv(v), arms)
+            off = np.minimum(np.abs(values - 0.5), 0.5) - 2 * np.sqrt(error)
             scatter = np.maximum(0.25 - np.maximum(off, 0) ** 2, 0.25e-3)
-            counted = np.minimum(scatter / known, t + 1)
-            index = (values.max() - values) ** 2 / (1.8 * known) + np.log(counted)
+            counted = np.minimum(scatter / error, t + 1)
+            apart = (values.max() - values) ** 2 / (1.8 * error)
+            plain = apart + np.log(counted)
+            index = _planned(apart, counted, 3 * (known - t)) if t < known else plain
             arm = int(index.argmin())
-            one, s = known[arm], scatter[arm]
+            one, s = error[arm], scatter[arm]
             n = math.ceil((s + math.sqrt(s**2 + 8 * variance * one)) / (4 * one))
             if s / one >= t + 1:
                 n = math.ceil((t + 1) / 2)
@@ -1212,6 +1242,7 @@ REFERENCES: dict[str, Reference] = {
     "KLUCB": kl_ucb,
     "ThompsonSampling": thompson,
     "LDPIMED": ldp_imed,
+    "LDPIMED/1000": partial(ldp_imed, known=1000),
     "LDPUCB": ldp_ucb,
     "LDPTopTwo": ldp_top_two,
     "DPTS": dp_ts,
@@ -1221,6 +1252,7 @@ REFERENCES: dict[str, Reference] = {
     "MergedIMED": _merging(_imed),
     # what rewards of 0 and 1 leave between the ends is nothing, whatever is released of it
     "MergedIMED/released": _merging(_imed),
+    "MergedIMED/2000": _merging(_imed, known=2000),
     "MergedIMEDSDP": _merging(_imed),
     "DiscountedIMED": discounted_imed,
     "MergedThompson": merged_thompson,
@@ -1234,6 +1266,7 @@ REFERENCES: dict[str, Reference] = {
     "ArmsLocal/KLUCB": _by_bound("kl"),
     "ArmsLocal/UCB": _by_bound("ucb"),
     "MergedLinearIMED": merged_linear_imed,
+    "MergedLinearIMED/2000": partial(merged_linear_imed, known=2000),
     "GOPE": _phased(on_sums, chernoff, 1e-6, gaussian_std),
     "AdaCGOPE": _phased(on_phi, chernoff, 1e-6, gaussian_std),
     "AdaCGOPE/published": _phased(on_phi, None, 1e-6, gaussian_std),

@@ -56,7 +56,9 @@ VARIANTS: dict[str, list[tuple[str, Any]]] = {
     "LinearIMEDJDP": [("models", "disjoint")],
     "LinearThompson": [("models", "disjoint")],
     "LinearThompsonJDP": [("models", "disjoint")],
-    "MergedIMED": [("variance", "released")],
+    "LDPIMED": [("horizon", 1000)],
+    "MergedIMED": [("variance", "released"), ("horizon", 2000)],
+    "MergedLinearIMED": [("horizon", 2000)],
     "MergedThompson": [("variance", "released")],
     "PrivateLinUCB": [("models", "disjoint")],
 }

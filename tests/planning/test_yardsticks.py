@@ -214,7 +214,7 @@ def test_where_privacy_leaves_nothing_to_learn_the_plan_says_so_whatever_the_ord
     monkeypatch, means
 ):
     only(monkeypatch, "MergedIMED", "UCB1")
-    made = plan(Bernoulli(means), 300, ZCDP(1e-4), runs=20)
+    made = plan(Bernoulli(means), 300, ZCDP(1e-5), runs=20)
     assert made.saved.low <= 0.0
     assert made.findings[0].startswith("Privacy leaves nothing to learn here")
     assert not any(one.startswith("Take ") for one in made.findings)

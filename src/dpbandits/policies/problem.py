@@ -107,6 +107,9 @@ class Default:
         said |= {name: one for name, one in options.items() if name not in own}
         if not parts:
             return preset, {**self.arguments, **said}
+        # A fact, which an index of the call's own need not know.
+        if any("horizon" in preset.places_of(name) for name in parts):
+            said.pop("horizon", None)
         return cls, preset.with_parts(parts, said, self.arguments)
 
     def build(

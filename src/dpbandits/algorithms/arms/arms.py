@@ -26,6 +26,7 @@ from ...policies import (
 from ...policies.parts import PartOf
 from ...privacy.budgets import Budget
 from ...privacy.channels import Laplace
+from ..bases.horizon import HORIZON
 from ..bases.shuffled import ShuffledPolicy, shuffled_card
 from .batches import Batches, Growing, Plan
 from .earlier import as_of_today
@@ -91,6 +92,7 @@ class _HeldArms(Policy):
         return ArmsParams(
             n_arms=self.n_arms,
             constant=index.constant,
+            horizon=index.known_horizon,
             highest=memory.highest,
             decay=memory.decay(self.n_arms, noise),
             forgets=memory.forgets,
@@ -301,23 +303,25 @@ def _parts(index: Any, memory: Any, batches: Any) -> dict[str, Any]:
 GROWING = like(Growing, "first", ratio=given("growth", None))
 
 
-def _merged(index: type[Index], doc: str) -> Any:
+def _merged(index: type[Index], doc: str, **own: Any) -> Any:
     return preset(
         f"Merged{index.__name__}",
         Arms,
-        "n_arms alpha growth first variance",
+        " ".join(["n_arms alpha growth first variance", *own]),
         doc,
         about={
             "title": f"{index.title} on merged noisy sums",
             "source": f"{index.source}; {Memory.source}; {PARALLEL}",
         },
-        index=like(index, "alpha", "variance"),
+        index=like(index, "alpha", "variance", **own),
         memory=Merge(),
         batches=GROWING,
     )
 
 
-MergedIMED = _merged(IMED, "IMED on all noisy sums that were released of an arm: the default.")
+MergedIMED = _merged(
+    IMED, "IMED on all noisy sums that were released of an arm: the default.", horizon=HORIZON
+)
 MergedKLUCB = _merged(KLUCB, "KL-UCB on all noisy sums that were released of an arm.")
 MergedThompson = _merged(Thompson, "Thompson sampling on all noisy sums that were released.")
 DiscountedIMED = preset(
@@ -337,10 +341,10 @@ DiscountedIMED = preset(
 MergedIMEDSDP = preset(
     "MergedIMEDSDP",
     ArmsShuffled,
-    "n_arms alpha growth first messages dropout",
+    "n_arms alpha growth first messages dropout horizon",
     """IMED on merged sums that a shuffler has added up: the default under shuffle trust.""",
     about={name: getattr(shuffled_card(MergedIMED.card), name) for name in ("title", "source")},
-    index=like(IMED, "alpha"),
+    index=like(IMED, "alpha", horizon=HORIZON),
     memory=Merge(),
     batches=GROWING,
 )

@@ -38,6 +38,7 @@ from .memories import ROWS, Memory
 class ArmsParams(NamedTuple):
     n_arms: int
     constant: float  # of the index
+    horizon: int  # that the index knows; 0 for none
     highest: float  # mean that an arm is compared with
     decay: float  # -ln of the discount of a round
     forgets: bool  # whether estimates rest on the last batch alone

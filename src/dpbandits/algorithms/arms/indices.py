@@ -12,11 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...calls import is_open
-from ...constraints import Choice, Constraints, Real
+from ...constraints import Choice, Constraints, Integer, Real
 from ...kernel import Generator, Kernel, bind_places, kernel, unbound
 from ...policies import Erratum, Part
 from ...protocol import Contexts
 from ..bases.episodes import CLOCK
+from ..bases.horizon import rounds_worth, weighed
+from .batches import weight_of
 from .law import MERGED, divergence_of, noise_variance, upper_bound_of
 from .memories import AGED, Memory, Merge
 
@@ -74,14 +76,15 @@ def choose_largest(
 
 @kernel
 def imed(params: Any, public: Any, a: int, target: float) -> float:
-    """D(m, target) / alpha + ln W."""
+    """The index of ``IMED``."""
     weight, share = standing(params, public, a)
-    distance = 0.0
+    distance, rounds = 0.0, rounds_worth(params, public)
     if share > 0.0:
         merged, known = public.merged[:, a], columns(public.merged, public.awaited)[:, a]
         found = divergence_of(params, merged, known, merged[MERGED.value], target)
         distance = share * found
-    return distance / params.constant + np.log(weight)
+    most = rounds if np.isinf(rounds) else weight_of(params, rounds)
+    return weighed(distance / params.constant, weight, most)
 
 
 @kernel
@@ -138,6 +141,11 @@ class Index(Part, base=True):
         """Whether the sum of r (1 - r) is released beside the sum of rewards r."""
         return False
 
+    @property
+    def known_horizon(self) -> int:
+        """The number of rounds that the index plans for, as ``params.horizon``; 0 for none."""
+        return 0
+
     @classmethod
     def choosing(cls, memory: type[Memory]) -> Kernel:
         """``choose`` for a memory."""
@@ -174,17 +182,26 @@ class IMED(_Exponent):
     max m) / alpha + ln W``.  Let an arm's mean be the best estimate: exp(-D) bounds the probability
     of an estimate as low as the arm's, given the law of its noise (``law``).
 
+    With a horizon of T rounds, of which t are over: the arm with the least ``g(D / alpha) + ln
+    min(W, M)``.  M is the weight of 3 (T - t) rounds: a trial must repay in the rounds that are
+    left.  g is increasing and near the identity.  It keeps the probability of losing the best arm
+    for good as low as without a horizon (``bases.horizon``).  After T rounds the index is that
+    without a horizon.
+
     Args:
         alpha: optimism; the lower, the more seldom an arm that looks worse is tried.
         variance: of rewards: "bound" takes that of a coin.  "released" learns it from a second sum,
             of ``(r - lo) (hi - r)``, which costs no privacy and no noise.  Use it for rewards that
             are seldom at the ends of their range.
+        horizon: the planned number of rounds that the policy learns from; None where it is unknown.
 
     When to choose: it is the default, with the least regret where rewards are random.
 
-    >>> IMED(alpha=1.3)
-    IMED(alpha=1.3)
+    >>> IMED(alpha=1.3, horizon=10_000)
+    IMED(alpha=1.3, horizon=10000)
     """
+
+    horizon: int | None = None
 
     title: ClassVar[str] = "IMED"
     source: ClassVar[str] = (
@@ -193,6 +210,11 @@ class IMED(_Exponent):
     )
     loop: ClassVar[Kernel] = choose_least
     each: ClassVar[Kernel | None] = imed
+    constraints: ClassVar[Constraints] = {"horizon": Integer(1) | None}
+
+    @property
+    def known_horizon(self) -> int:
+        return self.horizon or 0
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,7 +10,8 @@ The value m of an arm is the mean of its n reports, and its law that of n batche
 n, V = 1 / n, A = 1 / n.  ``IMED`` plays the arm with the least D(m_a, q) / alpha + ln n_a, where q
 is max m cut to [0, 1].  ``KLUCB`` plays that with the largest q such that D(m_a, q) <= alpha ln t.
 ``UCB`` plays that with the largest m_a + sqrt(2 alpha ln t (1/4 + v) / n_a), v the variance of
-noise.  Each choice stands for max(1, growth n_a) reports.
+noise.  Each choice stands for max(1, growth n_a) reports.  With a horizon ``bases.horizon`` changes
+``IMED``.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from ...privacy.budgets import Budget
 from ...privacy.channels import Laplace
 from ...protocol import Contexts
 from ...session.estimates import standard_error
+from ..bases.horizon import HORIZON, rounds_worth, weighed
 from ..bases.local import LocalPolicy
 from ..bases.sums import EVERY_ROUND, Sums
 from .arms import composed_card
@@ -49,6 +51,7 @@ from .law import Law, exponent, noise_variance, upper_bound
 class ReportsParams(NamedTuple):
     n_arms: int
     constant: float  # of the index
+    horizon: int  # that the index knows; 0 for none
     highest: float  # mean that an arm is compared with
     growth: float
     noise_scale: float  # s, for rewards in [0, 1]
@@ -95,7 +98,8 @@ def seen_in_reports(public: ReportsPublic, a: int) -> tuple[int, int, float]:
 @kernel
 def imed(params: ReportsParams, public: ReportsPublic, a: int, target: float) -> float:
     found = exponent(law_of_reports(params, public, a), public.mean[a], target)
-    return found / params.constant + np.log(public.plays[a])
+    # A batch of one report weighs one.
+    return weighed(found / params.constant, public.plays[a], rounds_worth(params, public))
 
 
 @kernel
@@ -242,10 +246,11 @@ class ArmsLocal(LocalPolicy):
         return ArmEstimates(means, errors, public.plays)
 
     def _params(self) -> ReportsParams:
-        lo, hi = self.reward_range
+        (lo, hi), index = self.reward_range, self.config["index"]
         return ReportsParams(
             n_arms=self.n_arms,
-            constant=self.config["index"].constant,
+            constant=index.constant,
+            horizon=index.known_horizon,
             highest=1.0,
             growth=self.config["growth"],
             noise_scale=self.noise_scale / (hi - lo),
@@ -258,11 +263,11 @@ class ArmsLocal(LocalPolicy):
 LDPIMED = preset(
     "LDPIMED",
     ArmsLocal,
-    "n_arms alpha growth reports",
+    "n_arms alpha growth reports horizon",
     """IMED on rewards that devices have randomised: the default under local trust.""",
     about={
         "title": "IMED on rewards that are randomised one by one",
         "source": f"{IMED.source}; {ArmsLocal.card.source}",
     },
-    index=like(IMED, "alpha"),
+    index=like(IMED, "alpha", horizon=HORIZON),
 )

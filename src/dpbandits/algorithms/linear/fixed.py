@@ -41,7 +41,8 @@ always, and so are features of length 0.  There is nothing to learn about it, an
     D_a^2 / (2 alpha w_a^2) + ln(s_a^2 / w_a^2) ,
 
 where D_a is the gap of <x_a, estimate> to the leader's.  s_a^2 / w_a^2 is the number of rounds that
-the arm's estimate is worth, and is capped at t + 1.  There is no regret theorem.
+the arm's estimate is worth, and is capped at t + 1.  With a horizon ``bases.horizon`` changes both
+terms.  There is no regret theorem.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...calls import is_open
-from ...constraints import Constraints, Real
+from ...constraints import Constraints, Integer, Real
 from ...kernel import Generator, Vector, kernel
 from ...policies import (
     ArmEstimates,
@@ -71,6 +72,7 @@ from ...tables import features
 from ..bases.episodes import CLOCK, MEMO, close, record_pull_of, release_due
 from ..bases.episodes import withdraw as withdraw_episode
 from ..bases.fixed_features import FixedFeaturesPolicy
+from ..bases.horizon import HORIZON, rounds_worth, weighed
 from ..bases.sums import Sums, accumulate, sensitivity, summarise
 from ..exploration import Divergence
 from ..maths.dense import factorise, invert
@@ -91,6 +93,7 @@ class MergedLinearParams(NamedTuple):
     middle: float  # of the range of rewards
     noise: float  # v^2
     optimism: float  # alpha
+    horizon: int  # T; 0 for none
     growth: float  # g
     width: float  # hi - lo
 
@@ -175,7 +178,8 @@ def choose(
             continue
         lack, variance = best - public.means[a], public.variances[a]
         pulls = min(scatter_of(params, public, a) / variance, rounds)
-        index = 0.5 * lack * lack / (params.optimism * variance) + np.log(pulls)
+        distance = 0.5 * lack * lack / (params.optimism * variance)
+        index = weighed(distance, pulls, rounds_worth(params, public))
         if index < least:
             least, arm = index, a
     return arm, 1.0
@@ -277,6 +281,7 @@ class FixedLinear(FixedFeaturesPolicy):
         ridge: lambda, the regulariser.
         subgaussian: bound on the subgaussian constant of rewards; half the width of the reward
             range by default.
+        horizon: the planned number of rounds that the policy learns from; None where it is unknown.
         **options: see ``Options``.
 
     Raises:
@@ -301,10 +306,11 @@ class FixedLinear(FixedFeaturesPolicy):
         "growth": Real(0.01, 100.0),
         "ridge": Real(0.0, 1e12, strict=True),
         "subgaussian": Real(0.0, 1e12) | None,
+        "horizon": Integer(1) | None,
     }
 
     @classmethod
-    def composition(cls) -> Composition:
+    def composition(cls, **_: object) -> Composition:
         """Kernels and card."""
         return _COMPOSITION
 
@@ -317,9 +323,11 @@ class FixedLinear(FixedFeaturesPolicy):
         growth: float = 0.5,
         ridge: float = 1.0,
         subgaussian: float | None = None,
+        horizon: int | None = None,
         **options: Unpack[Options],
     ) -> None:
         config = {"alpha": alpha, "growth": growth, "ridge": ridge, "subgaussian": subgaussian}
+        config["horizon"] = horizon
         table, composition = features("arms", arms, _LARGEST), self.composition()
         super().__init__(table, config, budget=budget, composition=composition, **options)
 
@@ -342,6 +350,7 @@ class FixedLinear(FixedFeaturesPolicy):
             middle=(lo + hi) / 2,
             noise=self.noise_scale**2 * (2.0 if isinstance(self.channel, Laplace) else 1.0),
             optimism=config["alpha"],
+            horizon=config["horizon"] or 0,
             growth=config["growth"],
             width=hi - lo,
         )
@@ -350,6 +359,7 @@ class FixedLinear(FixedFeaturesPolicy):
 MergedLinearIMED = preset(
     "MergedLinearIMED",
     FixedLinear,
-    "arms alpha growth ridge subgaussian",
+    "arms alpha growth ridge subgaussian horizon",
     """IMED for arms with fixed features, on all released sums: ``FixedLinear`` by name.""",
+    horizon=HORIZON,
 )
