@@ -319,14 +319,14 @@ def test_card_shows_and_writes_what_explain_says(tmp_path: Path) -> None:
 def test_loose_budgets_are_warned_of(study: Path) -> None:
     told = call("explain", "AdaCUCB", "--budget", "approx=20,0.1")
     assert told.exit_code == 0
-    assert "Warning: delta is not far below 1 / people in (20, 0.1)-DP" in told.stderr
-    assert "the budget promises next to nothing in (20, 0.1)-DP" in told.stderr
+    assert "Warning: The delta of (20, 0.1)-DP is not far below 1 / people" in told.stderr
+    assert "(20, 0.1)-DP promises next to nothing" in told.stderr
     assert "Warning" not in call("explain", "AdaCUCB").stderr
     study.write_text(STUDY.replace("[0.5]", "[5.0]"))
     for command in (["check"], ["run", "--output", "out"]):
         shown = call(*command, study)
         assert shown.exit_code == 0
-        assert shown.stderr.count("Warning: the budget promises next to nothing in 5-zCDP") == 1
+        assert shown.stderr.count("Warning: 5-zCDP promises next to nothing") == 1
 
 
 def test_a_void_claim_is_told_as_such() -> None:

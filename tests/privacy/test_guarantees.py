@@ -69,7 +69,7 @@ def test_the_sentence_in_full():
     assert (
         str(guarantee())
         == "The rewards of one round are protected with 0.5-zCDP from anyone who sees every"
-        " decision, and may even override it (interactive privacy). Suppose an adversary knows"
+        " decision, and may even override decisions (interactive privacy). Suppose an adversary knows"
         " everything except the rewards of one round. The adversary considers two possible values of"
         " these rewards, and thinks both equally likely. After all observations, the adversary"
         " guesses right at most 74 % of the time (chance: 50 %). The adversary's belief in the true"

@@ -791,15 +791,15 @@ def test_loose_budgets_are_warned_of_once_with_their_numbers(folder: Path) -> No
         study = load_study(written(folder, LOOSE))
     assert len(caught) == 1
     told = str(caught[0].message)
-    assert "delta is not far below 1 / people in (1, 0.001)-DP" in told
+    assert "The delta of (1, 0.001)-DP is not far below 1 / people" in told
     assert "5,000 people" in told
     assert f"probability {1 - 0.999**5000:.2g}." in told
-    assert "the budget promises next to nothing in 4-zCDP. Suppose an adversary" in told
+    assert "4-zCDP promises next to nothing. The meaning of 4-zCDP: Suppose an adversary" in told
     record = run_study(study, engine=Threads(1))
     assert " ".join(record.notes) == told
     write(folder, record)
     page = (folder / "report.html").read_text("utf-8")
-    assert page.count("promises next to nothing in 4-zCDP") == 1
+    assert page.count("4-zCDP promises next to nothing") == 1
 
 
 def test_tight_budgets_are_not_warned_of(folder: Path, recwarn: pytest.WarningsRecorder) -> None:

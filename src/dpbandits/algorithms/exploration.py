@@ -11,7 +11,7 @@ explored only if its variance exceeds ``margin`` times the leader's.  w is the e
 one direction, and no bound for all directions at once.  Exploration ends by itself if contexts are
 diverse enough, and goes on logarithmically otherwise.  Bian & Tan have a confidence radius, of
 order sqrt(d ln T), in place of s_x.  There is no regret theorem: alpha = 1 is the law of normal
-rewards, and the constants were chosen by measurement (``docs/contexts/exploration.md``).  Classes
+rewards, and the constants were chosen by measurement.  Classes
 describe the effect of noise on D and w.  *Rounds that pay.*  s_x^2 / w^2 is the number of rounds
 that an arm's estimate is worth.  It is capped at n / alpha, with n = min(t, (T - t) / 10) after t
 rounds of a horizon of T, or t without one.  Without the cap, features of zeros would count as known

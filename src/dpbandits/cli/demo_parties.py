@@ -46,8 +46,8 @@ def demo_parties(
 ) -> None:
     """Run a service, a shuffler and people's devices on this machine, and search what they stored.
 
-    The people are simulated.  The report compares the regret with that under central and under
-    local trust, and says what each party sees.  The exit code is 1 if the search found anything
+    The people are simulated.  The report compares regret under shuffle, central and local trust,
+    and says what each party sees.  The exit code is 1 if the search found anything
     that a party must not know.
     """
     with clear_errors(), _ended_by_sigterm():

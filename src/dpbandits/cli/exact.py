@@ -40,7 +40,7 @@ def exact(
     delta: Annotated[float, Option(help="The delta for which to find epsilon.")] = 0.0,
     as_json: AsJson = False,
 ) -> None:
-    """Read a small policy from a file, and compute its exact privacy loss.
+    """Compute the exact privacy loss of a policy that is given as tables of probabilities.
 
     The file has the arguments of `FinitePolicy`: {"probabilities": [[[0.5, 0.5]], ...], "rewards":
     [0, 1]}.  "probabilities" has a table for each round. A table has a row for each history before

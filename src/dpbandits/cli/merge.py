@@ -28,9 +28,9 @@ def merge(
 ) -> None:
     """Add up the runs of one study that several commands have played.
 
-    Each command played other runs, such as `--first-run 0 --runs 50` and
-    `--first-run 50 --runs 50`.  The data files equal those of one command with
-    all runs, byte for byte.
+    The commands must have played different runs, such as `--first-run 0 --runs 50` and
+    `--first-run 50 --runs 50`.  On machines of one kind, the data files equal those of one command
+    with all runs, byte for byte.
     """
     from ..studies.output import final_table, merged, read_results, result_folder, write_results
 

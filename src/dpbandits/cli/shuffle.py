@@ -27,7 +27,7 @@ def shuffle(
         Option(metavar="USER", help="Print this user's ticket for each experiment, and exit."),
     ] = None,
 ) -> None:
-    """Shuffle sealed records of devices without reading them, and send sums to the server.
+    """Mix or add up sealed records of devices without reading them, and send them to the server.
 
     Run it on another machine than the server, by people who do not share data with its operators.
     Stop it with SIGTERM or Ctrl+C.

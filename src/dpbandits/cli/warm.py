@@ -31,8 +31,8 @@ def warm(
 ) -> None:
     """Compile the code of studies or policies ahead, and keep it in the cache for later runs.
 
-    For a study, this compiles its loops.  For a policy, it compiles `pull` and `update` with
-    default arguments.
+    For a study, this compiles its simulations.  For a policy, it compiles `pull` and `update` of an
+    example with default arguments.
     """
     from ..kernel import cache_folder, cache_refusal
 

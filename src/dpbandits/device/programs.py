@@ -50,7 +50,8 @@ class Config:
                 seal(self._public_key, "", self.name, b"")  # which refuses anything but a key
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise ArgumentError(
-                "config must be what the service gives at /config", "config"
+                "config must be the unchanged reply of the service to GET /config, got other text",
+                "config",
             ) from error
         most = self.policy.max_rounds or 1
         if not 0 < self.reports <= most or not self.policy.takes_reports:

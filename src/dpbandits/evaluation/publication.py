@@ -163,8 +163,8 @@ def _refuse_unprotected(policy: Mapping[str, Any], release: Release) -> None:
 def _refuse_shared_draws(rows: Rows) -> None:
     if (draws := int(rows.episodes.max()) + 1) < len(rows):
         raise ArgumentError(
-            f"log must have a draw of its own for each record, got {draws:,} draws for"
-            f" {len(rows):,} records: records that share a draw are not independent",
+            f"log must have one episode for each record, got {draws:,} episodes for {len(rows):,}"
+            " records. Records of one episode share a random draw, so they are not independent",
             "log",
         )
 

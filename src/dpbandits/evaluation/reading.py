@@ -109,7 +109,10 @@ def _table(log: str | os.PathLike[str] | Frame, columns: Columns) -> Frame:
 def _opened(path: str | os.PathLike[str], columns: Columns) -> Frame:
     where = Path(path)
     if not where.exists():
-        raise ArgumentError(f"log must be there, got no file or folder {os.fspath(path)!r}", "log")
+        raise ArgumentError(
+            f"log must be an existing file or folder, got {os.fspath(path)!r}, which is none",
+            "log",
+        )
     if where.is_dir():
         one_each = columns.private and columns.user is None
         folder: Frame = read_table("log", path, fit=True, private=one_each)

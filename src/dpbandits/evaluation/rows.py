@@ -107,10 +107,9 @@ def refuse_propensities(propensity: np.ndarray) -> None:
     """Refuse a log with unknown propensities."""
     if unknown := int(np.isnan(propensity).sum()):
         raise ArgumentError(
-            f"log must hold the propensity of each decision, which is unknown in {unknown:,} of"
-            f" {propensity.size:,} rows: weights cannot be computed. Thompson sampling and FTPL"
-            " have no closed form of it. Evaluate from decisions that were drawn with known"
-            " probabilities",
+            f"log must hold the propensity of each decision. It is unknown in {unknown:,} of"
+            f" {propensity.size:,} rows. Thompson sampling and FTPL have no formula for it. Use the"
+            " log of a policy with known propensities, such as a holdout",
             "log",
         )
 

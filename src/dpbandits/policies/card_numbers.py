@@ -36,14 +36,9 @@ def constants_of(policy: Policy) -> Iterator[list[str]]:
     channel, statistic, settings = policy.channel, policy.statistic, policy.settings
     lo, hi = settings.reward_range
     yield ["reward range", f"[{lo:g}, {hi:g}]"]
-    if policy.budget is not None:
-        true = policy.effective_budget is not None
-        meaning = (
-            "the most that one record ever moves a release"
-            if true
-            else "the value that the algorithm assumes"
-        )
-        meaning += f", in the L{channel.norm} norm"
+    void = policy.budget is not None and policy.effective_budget is None
+    if policy.effective_budget is not None:
+        meaning = f"the most that one record ever moves a release, in the L{channel.norm} norm"
         yield ["sensitivity", _rounded(upward, statistic.max_sensitivity, meaning)]
     yield ["numbers in a release", f"{statistic.size:,}"]
     law = {
@@ -51,13 +46,15 @@ def constants_of(policy: Policy) -> Iterator[list[str]]:
         CERTIFIED: "the algorithm's own, which has its own proof (see 'proof')",
     }
     yield ["law of the noise", law.get(channel.family, channel.name)]
-    if channel.family != OPEN:
+    if void:
+        yield ["noise scale", "differs between releases"]
+    elif channel.family != OPEN:
         kind = "standard deviation" if channel.family == GAUSSIAN else "scale"
         yield [
             "noise multiplier",
             _rounded(downward, channel.multiplier, _multiplier(policy, kind)),
         ]
-    if channel.family not in (OPEN, CERTIFIED, HEMISPHERE):
+    if not void and channel.family not in (OPEN, CERTIFIED, HEMISPHERE):
         yield [
             "noise scale",
             _rounded(downward, policy.noise_scale, _scaled(policy, kind)),
@@ -118,12 +115,10 @@ def _scaled(policy: Policy, kind: str) -> str:
     factor = _factor(policy)
     if factor == 1.0:
         return f"the {kind} of the noise on a number in a release"
-    variable = f"the {kind} of each independent noise variable in the running sum"
-    if policy.effective_budget is None:
-        return variable
     return (
-        f"{variable}. It is the sensitivity times the multiplier times {factor:.6g}. This last"
-        " factor is needed because a record stays in all later releases of the running sum"
+        f"the {kind} of each independent noise variable in the running sum. It is the sensitivity"
+        f" times the multiplier times {factor:.6g}. This last factor is needed because a record"
+        " stays in all later releases of the running sum"
     )
 
 
@@ -136,10 +131,13 @@ def ledger_of(policy: Policy) -> tuple[list[str], Sequence[str], Sequence[Sequen
     shown = f"The table shows the last {len(rows)} of {len(ledger):,} lines"
     last = "" if len(rows) == len(ledger) else f"{shown}. A line may stand for several releases. "
     made = f"The policy has made {releases_in(ledger)}"
+    factor = _factor(policy)
     if ledger.meter is None:
         notes = [f"{made}. {last}Costs are not computed, because no budget holds."]
+        if factor != 1.0:
+            notes.append("The column 'scale' omits the factor of the running sum.")
         return [*notes, *_laws(rows)], heads, rows
-    meter, factor = ledger.meter, _factor(policy)
+    meter = ledger.meter
     notes = [
         f"{made}. {last}Costs are measured by {CURRENCIES[meter.currency]}. The budget allows"
         f" {meter.limit:.6g} for each {unit_of(policy.guarantee)}.",
@@ -175,10 +173,10 @@ def _who_pays(policy: Policy) -> str:
             " each record pays: a user pays at most the largest of these totals."
         )
     alone = counter is None or isinstance(counter, Independent)
-    later = "" if alone else ", and for all later releases of the running sum"
+    later = "" if alone else " It covers all later releases of the running sum, too."
     return (
-        f"The cost of a line is what one record pays for all releases of the line together{later}."
-        f" {pays}"
+        "One record pays the cost of a line once, for all releases of the line together."
+        f"{later} {pays}"
     )
 
 

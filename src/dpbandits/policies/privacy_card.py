@@ -240,7 +240,7 @@ def _enforced(policy: Policy) -> Iterator[list[str]]:
     if policy.channel.family != OPEN and policy.card.trust_model == "local":
         before = "noise is added"
     if policy.takes_reports:
-        where, before = " on people's devices", "noise is added and anything sent"
+        where, before = " on people's devices", "these add noise and send the result"
     clipped = f"clipped to [{lo:g}, {hi:g}]{where}, before {before}"
     yield ["rewards", clipped if settings.clip else "not clipped, hence no guarantee holds"]
     if settings.clip and "context_bound" in policy.config:
@@ -307,8 +307,8 @@ def schedule(policy: Policy) -> str:
         )
     if policy.card.learns_at_once and not within:
         return (
-            "at every answer, in order of arrival. An answer that the party that runs the policy"
-            f" declares missing counts as {default}"
+            "at every answer, in order of arrival. The operator may declare an answer missing,"
+            f" which then counts as {default}"
         )
     if isinstance(within, str):
         plus = f"later by at most 1/60 of {within} or 1 s, whichever is longer"
@@ -337,9 +337,10 @@ def _noise(policy: Policy) -> str:
 
 def _unprotected(policy: Policy) -> Iterator[str]:
     promise, settings = policy.guarantee, policy.settings
-    yield from (caveat.rstrip(".") for caveat in promise.caveats)
     if promise.holds is None:
         yield "Everything: no guarantee holds"
+    yield from (caveat.rstrip(".") for caveat in promise.caveats)
+    if promise.holds is None:
         return
     if not policy.noise_source.secure:  # of which a caveat says so
         yield "The duration of a call, which is not constant"

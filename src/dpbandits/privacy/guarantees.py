@@ -40,7 +40,7 @@ View = Literal[
 Unit = Literal["round", "user", "person"]
 
 _OBSERVERS = {
-    "interactive": "anyone who sees every decision, and may even override it",
+    "interactive": "anyone who sees every decision, and may even override decisions",
     "table": "anyone who sees every decision",
     "view": "anyone who sees every decision, with respect to the observed rewards",
     "joint": "anyone who sees all releases and all decisions except {decisions}",
@@ -116,7 +116,11 @@ class Guarantee:
     @property
     def observers(self) -> str:
         """The observers that the data are protected from."""
-        return _OBSERVERS[self.view].format(decisions=f"this {self.unit}'s")
+        seen = _OBSERVERS[self.view].format(decisions=f"this {self.unit}'s")
+        reports = self.trust_model == "local"  # whose noise protects them from the operator, too
+        return (
+            seen.replace("every decision", "every report and every decision") if reports else seen
+        )
 
     @property
     def trust(self) -> str:

@@ -297,7 +297,10 @@ class VectorChannel:
         """
         given = as_numbers(vector)
         if given.ndim != 1 or given.size == 0:
-            raise ArgumentError("vector must be one of real numbers, shape (d,)", "vector")
+            raise ArgumentError(
+                f"vector must be an array of numbers with shape (d,), got shape {given.shape}",
+                "vector",
+            )
         return self._copy(given)
 
     def _copy(self, vector: np.ndarray) -> np.ndarray:

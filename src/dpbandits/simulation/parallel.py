@@ -113,7 +113,8 @@ def play_out(policy: Policy, state: State, advance: Callable[[], int]) -> Ledger
     while (status := advance()) != DONE:
         if status == BAD_SENSITIVITY:
             raise DPBanditsError(
-                f"{policy!r} has declared too small a sensitivity, which is a bug of the algorithm"
+                f"the kernels of {policy!r} have declared a smaller sensitivity than a record has."
+                " This is a bug in its class"
             )
         if status == LEDGER_FULL:
             # Compiled code cannot allocate, so it pauses for this.

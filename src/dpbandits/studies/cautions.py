@@ -29,9 +29,9 @@ def cautions(budgets: Iterable[Budget | None], people: int | None = None) -> lis
 
     >>> from dpbandits import ZCDP, ApproxDP
     >>> cautions([ApproxDP(1.0, 1e-3), PureDP(1.0), None], people=50_000)[0][:58]
-    'delta is not far below 1 / people in (1, 0.001)-DP. This d'
+    'The delta of (1, 0.001)-DP is not far below 1 / people. Th'
     >>> cautions([PureDP(12.0)])[0][:50]
-    'the budget promises next to nothing in 12-DP. Supp'
+    '12-DP promises next to nothing. The meaning of 12-'
     >>> cautions([PureDP(1.0), ZCDP(0.5), ApproxDP(1.0, 1e-7)], people=50_000)
     []
     """
@@ -45,7 +45,7 @@ def _on_delta(budgets: Iterable[Budget], people: int | None) -> Iterator[str]:
         met, worst = people or FEW, max(budget.failure for budget in loose)
         chance = -math.expm1(met * math.log1p(-worst))
         yield (
-            f"delta is not far below 1 / people in {_named(loose)}. This delta even allows a"
+            f"The delta of {_named(loose)} is not far below 1 / people. This delta even allows a"
             f" mechanism that publishes each record outright with probability {worst:g}. Over"
             f" {met:,} people, it would publish somebody's record with probability {chance:.2g}."
         )
@@ -57,8 +57,8 @@ def _on_epsilon(budgets: Iterable[Budget]) -> Iterator[str]:
     if loose:
         least = min(loose, key=lambda budget: Meaning.of(budget).belief)
         yield (
-            f"the budget promises next to nothing in {_named(loose)}."
-            f" {Meaning.of(least).sentence()}"
+            f"{_named(loose)} {'promises' if loose == [least] else 'promise'} next to nothing. The"
+            f" meaning of {least}: {Meaning.of(least).sentence()}"
         )
 
 

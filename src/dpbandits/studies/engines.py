@@ -294,8 +294,8 @@ def _compare(machines: dict[str, str], answer: Answer) -> None:
         known = "; ".join(f"{who} has {what}" for what, who in machines.items())
         machines[answer.machine] = f"worker {answer.worker}"
         _warn(
-            f"worker {answer.worker} has {answer.machine}, and {known}: numbers from linear algebra"
-            " may differ in their last bits, and verdicts with them"
+            f"worker {answer.worker} has {answer.machine}, but {known}. Numbers from linear algebra"
+            " may differ in their last bits. So verdicts may differ, too"
         )
 
 

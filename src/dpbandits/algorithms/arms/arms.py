@@ -37,8 +37,8 @@ from .law import merged_estimates
 from .memories import AGED, Discount, Memory, Merge
 
 PROOF = (
-    "module dpbandits.algorithms.arms.held; parallel composition: Azize & Basu (2024), Theorem 12;"
-    " for pure DP, Appendix D"
+    "module dpbandits.algorithms.arms.held; parallel composition by Azize & Basu (2024, Theorem 12,"
+    " and Appendix D for pure DP)"
 )
 PARALLEL = (
     "parallel composition: Azize & Basu (2024), Concentrated Differential Privacy for Bandits,"

@@ -76,8 +76,9 @@ JOINT = Erratum(
     "LinUCB with private features",
     (
         "The published noise is far larger than the budget needs.",
-        "At delta = 10⁻⁶, with a record in m = 15 nodes of the tree, the claim for Wishart noise is"
-        " refuted from epsilon = 275 on, and proved up to 200.",
+        "The paper also offers Wishart noise, which only WishartLinUCBJDP uses.",
+        "With delta = 10⁻⁶ and a record in 15 sums, its claim is proved up to epsilon = 200, and"
+        " false from 275 on.",
     ),
 )
 REPORTS = Erratum(
@@ -93,7 +94,7 @@ GLM_REPORTS = Erratum(
         "The published code does not enforce the bound on gradients.",
         "LDP-GLOC adds Gaussian noise to these gradients without clipping, so no budget holds for"
         " linear and Poisson rewards.",
-        "Here the device clips gradients in both.",
+        "Here devices clip gradients in LDPSGD and LDPGLOC.",
     ),
 )
 ANTICIPATING = Erratum(

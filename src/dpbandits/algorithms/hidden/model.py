@@ -67,7 +67,7 @@ r^4 / (r^2 + n^2): this part of the error is due to rewards, and persists.  The 
 later releases have other noise.  But noise lasts from one release to the next, or adds up, so an
 arm hidden by it does not return at once.  Hence ``share`` of n^2 counts: 0.07, or 0.15 if noise
 adds up and changes slowly, or 0.2 through a shuffler.  These values, alpha and the margin were
-chosen by measurement (``docs/private-contexts/exploration.md``); there is no regret theorem.
+chosen by measurement; there is no regret theorem.
 
 With several models all of this holds for each, with the rounds and the noise of its own block.  The
 past determines these rounds, as that theorem requires.  The failure probability is divided equally

@@ -254,8 +254,8 @@ _COMPOSITION = Composition(
         title="linear IMED on merged noisy sums",
         source=f"{Divergence.source}; merged batches: this package",
         proof=(
-            "module dpbandits.algorithms.linear.fixed; parallel composition: Azize & Basu (2024),"
-            " Theorem 12; for pure DP, Appendix D"
+            "module dpbandits.algorithms.linear.fixed; parallel composition by Azize & Basu (2024,"
+            " Theorem 12, and Appendix D for pure DP)"
         ),
         noise=("Laplace", "Gaussian"),
     ),

@@ -23,7 +23,7 @@ that is correlated over n releases costs the same budget and is far smaller.
 **Divergence.**  A sum that is released d ln T times has a few times less noise than one that is
 released after every answer.  That noise lasts long, and an arm hidden by it does not come back by
 itself.  With ``share = 0``, 25 of 400 runs are lost on two axes at 1-zCDP, and with ``share = 1``
-none (``docs/contexts/exploration.md``).  So its whole variance is part of w^2:
+none.  So its whole variance is part of w^2:
 
     w^2 = alpha (r^4 / (r^2 + n^2) + share n^2) ,     r = s_x |x|_{V^-1} ,  n = v |V^-1 x| ,
 

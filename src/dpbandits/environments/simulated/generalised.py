@@ -94,8 +94,8 @@ def lowest_reward(link: Link, name: str, theta: np.ndarray) -> float:
     farthest = 1.0 if link.name == "identity" else link.farthest
     if reach > farthest * (1.0 + _ROUNDING):
         raise ArgumentError(
-            f"{name} must be at most {farthest:g} long for the link {link.name!r}, as features are"
-            f" at most 1, got {reach:g}",
+            f"{name} must have a length of at most {farthest:g} for the link {link.name!r}, got"
+            f" {reach:g}. Features have a length of at most 1",
             name,
         )
     reach = min(reach, farthest)

@@ -43,14 +43,15 @@ _ERRATUM = Erratum(
     "LinUCB-DGS",
     (
         "The privacy theorem is false even where its assumption holds.",
-        "A record is in all later nodes of the tree.",
-        "The proof needs each record to be in log2(T) nodes only.",
+        "The algorithm adds noise to partial sums, the nodes of a binary tree.",
+        "The proof needs each record to be in log2(T) nodes only, but it is in all later nodes.",
         "The proof takes too small a sensitivity of nodes.",
         "Differential privacy has to hold for every sequence of contexts, which are public and not"
         " random in Definition 1.",
-        "So delta cannot include the probability that the eigenvalue bound fails.",
-        "Delta_t bounds an L2 norm, but independent Laplace noise in every coordinate is charged by"
-        " the L1 norm, which is up to sqrt(d) times as large",
+        "So delta cannot include the probability that contexts break the paper's bound on"
+        " eigenvalues.",
+        "The paper bounds the sensitivity in the L2 norm. Laplace noise needs it in the L1 norm,"
+        " which is up to sqrt(d) times as large",
     ),
 )
 
@@ -118,8 +119,8 @@ class ExactLoss:
 
 
 VOID = (
-    "One reward moves every later increment of the estimate, not only log2(T) of them. Hence the"
-    " paper's Theorem 1 is false, and no budget holds (docs/errata.md). exact_loss(contexts)"
+    "No budget holds (docs/errata.md). The published proof assumes that one reward changes log2(T)"
+    " noisy values. It changes all later ones, so Theorem 1 is false. exact_loss(contexts)"
     " computes a record's loss. PrivateLinUCB has a guarantee"
 )
 
