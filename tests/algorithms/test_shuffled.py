@@ -321,6 +321,27 @@ def test_no_batch_is_larger_than_devices_take():
     dpb.ArmsShuffled(2, budget=dpb.PureDP(1.0), batches=large)
 
 
+def test_epochs_are_cut_to_what_devices_take():
+    """Two arms are alike, and one is worse by 0.025: only a cut epoch can tell that."""
+    means, own = [0.5, 0.5, 0.475], {"horizon": 10_000, "budget": dpb.PureDP(40.0), "seed": 1}
+    server = DPSESDP(3, messages=True, **own)
+    free = DPSESDP(3, messages=False, **own)
+    played = {server: [], free: []}
+    for policy, found in played.items():
+        for _ in range(16):
+            choice, n = policy.session.coming()
+            found.append((choice.arm, n))
+            episodes.receive_sum(policy.session, n * means[choice.arm])
+    sizes = {policy: [n for _, n in found] for policy, found in played.items()}
+    assert max(sizes[server]) == 100_000 < max(sizes[free])
+    assert [n for n in sizes[free] if n <= 100_000] == [n for n in sizes[server] if n < 100_000]
+    assert [arm for arm, n in played[server] if n == 100_000] == [0, 1, 2, 0, 1, 0, 1]
+    assert server.device().randomizer.protocol.batch == 100_000
+    with pytest.raises(dpb.ArgumentError, match="budget must be larger with messages=True"):
+        DPSESDP(3, horizon=10_000, budget=dpb.PureDP(1e-3), messages=True)
+    DPSESDP(3, horizon=10_000, budget=dpb.PureDP(1e-3))
+
+
 def test_what_is_refused():
     with pytest.raises(dpb.ArgumentError, match="messages must be False for pull"):
         server().pull()

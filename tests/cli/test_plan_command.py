@@ -8,7 +8,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from dpbandits import ZCDP, PureDP, plan
+from dpbandits import ZCDP, Holdout, PureDP, plan
 from dpbandits.cli import app
 from dpbandits.environments import Bernoulli
 from dpbandits.planning import Setting
@@ -106,6 +106,15 @@ def test_a_holdout_has_a_price_and_a_use():
     assert "A holdout of 20 % has 200 people, and loses 40 in 1,000 rounds" in shown.output
 
 
+def test_a_minimum_share_is_planned_as_a_holdout():
+    asked = ["--arms", "3", "--budget", "zcdp=0.5", "--horizon", "10000", "--min-share", "0.05"]
+    held = json.loads(run(*asked, "--json").output)["holdout"]
+    made = plan(Setting(3), 10_000, ZCDP(0.5), holdout=Holdout(min_share=0.05))
+    assert held == vars(made.holdout)
+    assert (held["people"], held["regret"]) == (1500, None)
+    assert "Every arm gets at least 5 % of all people" in " ".join(run(*asked).output.split())
+
+
 @pytest.mark.long
 def test_gaps_stand_for_coins():
     by_gaps = run(*["--gaps" if one == "--means" else one for one in MEASURED], "--runs", "2")
@@ -186,6 +195,7 @@ def test_experts_are_ranked_and_it_is_said_when_no_bound_says_anything():
             ["--arms", "3", "--horizon", "10", "--target-regret", "5"],
             "rounds must equal the horizon, 10, to find a budget",
         ),
+        (["--holdout", "0.1", "--min-share", "0.1", *MEASURED], "not be given with --holdout"),
         ([*MEASURED, "--runs", "2", "--target-regret", "0.001"], "without privacy, got 0.001"),
     ],
 )

@@ -34,7 +34,8 @@ NAMES = ["old", "new", "other"]
 KEYS = {
     *("policy", "title", "arms", "retired", "rounds", "releases", "guarantee", "spent", "warning"),
     *("confidence", "means", "differences", "decided", "control", "leader", "search"),
-    *("failure_probability", "reason", "answers", "effects", "holdout", "breaks", "checklist"),
+    *("failure_probability", "reason", "answers", "effects", "holdout", "values"),
+    *("breaks", "checklist"),
 }
 ROW = {"of", "mean", "low", "high", "rounds", "half_width", "half_width_without_noise"}
 
@@ -361,6 +362,27 @@ def test_effects_are_those_of_the_holdout(one_sum):
     assert f"{policy.holdout.decided(control='old').words}." in effects.points
     undeclared = section(dpb.conclude(policy), "Effects, from the holdout")
     assert "No control was declared, so it is the first arm" in " ".join(undeclared.points)
+
+
+def test_values_are_those_of_the_holdouts_targets():
+    own = dpb.Holdout(0.5, batch=60, targets=["rule", "<other>"])
+    policy = dpb.bandit(["old", "new"], ZCDP(0.5), holdout=own, seed=1)
+    for person in range(1500):
+        best = person % 2
+        decision = policy.pull(targets={"rule": best, "<other>": 1})
+        policy.update(float(decision.arm == best), decision)
+    report = dpb.conclude(policy, "old", 0.9)
+    assert report.to_dict()["values"] == policy.holdout.values(0.9).to_dict()
+    shown = section(report, "Values of targets, from the holdout")
+    assert shown.heads == ["target", "value", "low", "high", "people"]
+    assert [row[0] for row in shown.rows] == ["rule", "<other>"]
+    (rule, _) = policy.holdout.values(0.9).low
+    assert rule > 0.8
+    for title in ("Effects, from the holdout", "Values of targets, from the holdout"):
+        assert "hold together with at least 60 %" in " ".join(section(report, title).points)
+    assert r"\<other\>" in report.markdown()
+    assert "<other>" not in report.html()
+    assert dpb.conclude(served(dpb.bandit(NAMES, None, holdout=0.5), 9)).values is None
 
 
 def test_nothing_is_called_an_effect(policy):

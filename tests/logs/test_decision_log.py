@@ -200,6 +200,21 @@ def test_rewards_without_their_decisions_are_left_out_and_counted(tmp_path, capl
     assert "1 rewards of a log of decisions were left out" in caplog.text
 
 
+def test_a_cancelled_decision_is_not_recorded(tmp_path):
+    policy = MergedIMED(2, budget=None, seed=1)
+    with DecisionLog(tmp_path, policy) as log:
+        first, second, third = (policy.pull() for _ in range(3))
+        for decision in (first, second, third):
+            log.write(decision)
+        log.write(first, cancelled=True)
+        log.flush()
+        log.write(second.token, cancelled=True)
+    found = read_logs(tmp_path)
+    assert found["recorded"].tolist() == [False, False, True]
+    assert found["arm"].tolist() == [first.arm, second.arm, third.arm]
+    assert [one.stat().st_mode & 0o777 for one in tmp_path.iterdir()] == [0o600] * 2
+
+
 # What is not accepted ----------------------------------------------------------------------------
 
 

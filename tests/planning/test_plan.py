@@ -487,6 +487,24 @@ def test_a_plan_tells_price_and_use_of_a_holdout():
     assert without.policy().holdout is None
 
 
+def test_a_plan_tells_price_and_use_of_a_minimum_share(few):
+    world = Bernoulli([0.2, 0.4, 0.7])
+    found = plan(world, 1000, ZCDP(0.5), runs=2, holdout=Holdout(min_share=0.05)).holdout
+    # 150 people, of whom a third gets each arm: 0.5, 0.3 and 0 below the best.
+    assert (found.people, found.share) == (150, pytest.approx(0.15))
+    assert found.least == pytest.approx(0.05)
+    assert found.regret == pytest.approx(50 * 0.8)
+    assert "Every arm gets at least 5 % of all people" in str(found)
+    weighted = plan(WORLD, 1000, rounds=0, holdout=Holdout(0.2, weights=(0.25, 0.75)), budget=None)
+    assert weighted.holdout.least == pytest.approx(0.05)
+
+
+def test_a_holdout_that_does_not_fit_is_refused_before_the_simulation(few, monkeypatch):
+    monkeypatch.setattr("dpbandits.planning.planner.simulate", None)
+    with pytest.raises(ArgumentError, match="min_share of the holdout must be below 1 / 2"):
+        plan(WORLD, 1000, ZCDP(0.5), holdout=Holdout(min_share=0.5))
+
+
 @pytest.mark.parametrize(
     "own",
     [{}, {"one_sum": True}, {"targets": ["rule"], "batch": 200}],

@@ -53,7 +53,8 @@ def test_the_files_are_what_replies_and_rewards_said(exporting, tmp_path):
     assert log["propensity"].tolist() == [one["propensity"] for one in [*seen, unanswered]]
     assert log["reward"].tolist()[:-1] == [one["arm"] / 2.0 for one in seen]
     assert np.isnan(log["reward"].iloc[-1])
-    assert (tmp_path / "log" / "default.trial").stat().st_mode & 0o77 == 0
+    folder = tmp_path / "log" / "default.trial"
+    assert not any(one.stat().st_mode & 0o77 for one in (folder, *folder.iterdir()))
 
 
 def test_a_log_is_evaluated_as_a_log_of_python(exporting, tmp_path):
@@ -117,7 +118,7 @@ def test_the_clock_alone_says_when_rows_are_written(exporting, tmp_path):
 def test_rows_wait_while_files_cannot_be_written(exporting, tmp_path, monkeypatch):
     trial = exporting.declare(**WORDS)
     monkeypatch.setattr(export, "MOST", 30)
-    monkeypatch.setattr(export.DecisionLog, "flush", _full)
+    monkeypatch.setattr(export.Rows, "flush", _full)
     play(trial, 10)
     exporting.pass_time(11.0)
     assert files(tmp_path) == []
@@ -139,6 +140,26 @@ def test_rewards_shortly_before_the_end_of_an_archived_experiment_are_written(ex
     exporting.pass_time(11.0)
     log = read_logs(tmp_path / "log" / "default.trial")
     assert log["reward"].tolist() == [one["arm"] / 2.0 for one in seen]
+
+
+def test_a_cancelled_decision_has_no_missing_reward(exporting, tmp_path):
+    """Cancelled before its row was in a file, and afterwards."""
+    trial = exporting.declare(**WORDS)
+    for name in "abcd":
+        trial.decide(decision_id=name, deferred=True)
+    trial.post("/cancel", 200, decision_id="a")
+    exporting.pass_time(11.0)
+    trial.post("/cancel", 200, decision_id="b")
+    trial.post("/cancel", 200, decision_id="b")
+    trial.post("/activate", 200, decision_id="c")
+    trial.reward(1.0, decision_id="c")
+    exporting.pass_time(11.0)
+    folder = tmp_path / "log" / "default.trial"
+    assert read_logs(folder)["recorded"].tolist() == [False, False, True, True]
+    play(trial, 150)
+    exporting.pass_time(11.0)
+    told = dpb.evaluate(folder, 1).diagnostics.left_out
+    assert told == (("not recorded", 2), ("without a reward", 1))
 
 
 def _full(self):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from services import NOISY
+from operators import Page
+from services import NOISY, START
 
+from dpbandits.html import written
 from dpbandits.service.console import pages
 from dpbandits.service.console.facts import Facts
 
@@ -80,7 +82,9 @@ def test_pages_show_the_holdout(served):
         held = page.partition("<h2>Holdout</h2>")[2]
         assert held.count("b - a") == (2 if name == "effect" else 1)
         assert "Decided at 95 %: b has the highest mean" in page.replace("&nbsp;", " ")
-        assert "Holdout" in str(pages.ledger(shown))
+        assert ("Retire an arm" in page) == (name == "trial")  # one sum takes both arms
+        lines = str(pages.ledger(shown))
+        assert lines.index("<h2>Bandit</h2>") < lines.index("<h2>Holdout</h2>")
 
 
 def test_readers_see_whether_it_is_decided(served):
@@ -148,3 +152,8 @@ def test_targets_get_their_arms_with_each_request(served):
     (value,) = told["values"]["intervals"]
     assert value["of"] == "rule"
     assert value["low"] > 0.5 > told["low"][0]
+    page = Page(str(pages.experiment(Facts.of(served.experiment(), START), lambda _: "")))
+    ends = [written(value[name]) for name in ("mean", "low", "high")]
+    assert f"target value low high people rule {' '.join(ends)} {value['rounds']:.0f}" in page.text
+    assert "They assume that the mean of each target stays the same" in page.text
+    assert "retire" not in page.forms

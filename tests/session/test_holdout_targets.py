@@ -93,6 +93,24 @@ def test_arms_of_targets_may_be_named():
     assert one.holdout.values().labels == TWO
 
 
+def test_another_policys_decision_stands_for_its_arm():
+    own, names = dpb.Holdout(0.5, batch=6, targets=["rule"]), ["a", "b", "c"]
+    for mine, theirs in ((names, names[::-1]), (names, None), (None, names)):
+        one, other = (targeted(arm_names=mine, holdout=own) for _ in range(2))
+        rule = merged(n_arms=3, holdout=None, arm_names=theirs, seed=2)
+        for person in range(60):
+            told = rule.pull()
+            rule.update(float(person % 3 == told.arm), told)
+            arm = mine.index(told.name) if mine and theirs else told.arm
+            for policy, given in ((one, told), (other, arm)):
+                policy.update(1.0, policy.pull(targets={"rule": given}))
+        assert one.holdout.released_sums.equals(other.holdout.released_sums)
+    with pytest.raises(dpb.ArgumentError, match="targets must be one of 'a', 'b', 'c', got 'x'"):
+        targeted(arm_names=names, holdout=own).pull(
+            targets={"rule": merged(holdout=None, arm_names=["x", "y"]).pull()}
+        )
+
+
 # Privacy -------------------------------------------------------------------------------------
 
 
@@ -197,7 +215,7 @@ def test_guarantee_and_card_name_the_targets():
     policy = targeted(budget=dpb.ZCDP(0.5))
     assert any("the holdout's targets" in one for one in policy.guarantee.assumptions)
     assert policy.guarantee.holds == dpb.ZCDP(0.5)
-    assert "the arm of rule, other" in policy.card_page().markdown()
+    assert "the arm of 'rule', 'other'" in policy.card_page().markdown()
 
 
 # Intervals -----------------------------------------------------------------------------------

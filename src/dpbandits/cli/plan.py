@@ -16,6 +16,7 @@ from .tables import new_console, new_table, print_json, with_rows
 
 if TYPE_CHECKING:
     from ..planning import Plan, Setting
+    from ..policies import Holdout
     from ..privacy import Budget
 
 
@@ -127,6 +128,10 @@ def plan(
             " costs and what it tells."
         ),
     ] = None,
+    min_share: Annotated[
+        float | None,
+        Option(help="In place of --holdout: the share of people whom every arm gets at least."),
+    ] = None,
     jobs: Annotated[int, Option(help="Number of threads; -1 for one per core.")] = -1,
     left_out: Annotated[
         bool, Option("--left-out", help="Also say why other policies do not fit.")
@@ -164,7 +169,7 @@ def plan(
         from ..planning import plan as make
 
         size: dict[str, Any] = {"rounds": rounds, "runs": runs, "seed": seed, "n_jobs": jobs}
-        size["holdout"] = holdout
+        size["holdout"] = _held_out(holdout, min_share)
         made = make(setting, horizon, asked, progress=new_console().is_terminal, **size)
         affordable = None if target_regret is None else made.budget_for(target_regret)
     if as_json:
@@ -176,6 +181,17 @@ def plan(
     _show(made, left_out)
     if affordable is not None:
         new_console().print(str(affordable), soft_wrap=True)
+
+
+def _held_out(share: float | None, min_share: float | None) -> float | Holdout | None:
+    """The holdout that the options ask for."""
+    from ..policies import Holdout
+
+    if min_share is None:
+        return share
+    if share is not None:
+        raise ArgumentError("--min-share must not be given with --holdout")
+    return Holdout(min_share=min_share)
 
 
 def _described(

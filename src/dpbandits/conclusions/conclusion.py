@@ -27,6 +27,7 @@ from .sections import (
     failure_probability_of,
     search_of,
     sections_of,
+    values_of,
 )
 
 _NO_EFFECT = (
@@ -64,7 +65,7 @@ class Conclusion:
         guarantee: the privacy guarantee.
         spent: the largest privacy loss of any person; None for nothing, or without a budget.
         warning: that the place may lack later releases; empty where it has all.
-        confidence: of each of the two families of intervals.
+        confidence: of each family of intervals.
         means: of the arms; None where no interval is proved.
         differences: to the control, or of the leader to others; None where there are none.
         decided: whether it is decided which arm is best, or better than the control; None where no
@@ -78,6 +79,7 @@ class Conclusion:
         answers: when releases were made, and what became of late and missing answers.
         effects: whether a difference may be called an effect.
         holdout: differences of held-out people; None without a holdout.
+        values: what the holdout's targets would have earned; None without targets.
         breaks: sentences on what breaks the intervals.
         checklist: the items of ACE, and where this report has them.
         sections: all that the report says.
@@ -104,6 +106,7 @@ class Conclusion:
     answers: str
     effects: str
     holdout: Intervals | None
+    values: Intervals | None
     breaks: Sequence[str]
     checklist: Sequence[Item]
     sections: Sequence[Section]
@@ -147,6 +150,7 @@ class Conclusion:
             "differences": self.differences and self.differences.to_dict(),
             "decided": self.decided and answer_of(self.decided),
             "holdout": self.holdout and self.holdout.to_dict(),
+            "values": self.values and self.values.to_dict(),
             "checklist": [item._asdict() for item in self.checklist],
         }
 
@@ -239,6 +243,7 @@ def _concluded(
             "answers": schedule(policy),
             "effects": _NO_EFFECT if policy.holdout is None else _ELSEWHERE,
             "holdout": effects_of(policy, control, confidence),
+            "values": values_of(policy, confidence),
             "breaks": tuple(breaks) if means else (),
             "checklist": tuple(checklist_of(policy, bool(means), bool(ended))),
         }

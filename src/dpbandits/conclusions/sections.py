@@ -12,6 +12,7 @@ from ..html import Section
 from ..inference import Intervals, Verdict
 from ..policies import Policy
 from ..policies.card_numbers import unit_of
+from ..policies.holdout import VALUE
 from ..policies.privacy_card import spent
 from ..policies.sums import counts_answers, no_intervals, returns
 from ..protocol import never
@@ -67,6 +68,8 @@ def sections_of(policy: Policy, facts: dict[str, Any]) -> Iterator[Section]:
         yield Section("Is it decided?", list(_said(policy, facts)))
     if facts["holdout"] is not None:
         yield _effects(policy, facts)
+    if facts["values"] is not None:
+        yield _values(policy, facts)
     if facts["search"]:
         yield Section("Search for the best arm", facts["search"])
     yield Section("Privacy spent", rows=list(_spent(policy, facts)))
@@ -83,6 +86,13 @@ def effects_of(policy: Policy, control: int | str | None, confidence: float) -> 
     return policy.holdout.intervals(confidence, control=0 if control is None else control)
 
 
+def values_of(policy: Policy, confidence: float) -> Intervals | None:
+    """What the holdout's targets would have earned."""
+    if policy.holdout is None or not policy.holdout.targets:
+        return None
+    return policy.holdout.values(confidence)
+
+
 def _effects(policy: Policy, facts: dict[str, Any]) -> Section:
     found: Intervals = facts["holdout"]
     held = policy.holdout
@@ -91,20 +101,35 @@ def _effects(policy: Policy, facts: dict[str, Any]) -> Section:
     heads = ["arms", "difference", *heads[2:]]
     against = facts["control"] or facts["arms"][0]
     declared = "" if facts["control"] else ". No control was declared, so it is the first arm"
-    level = f"{100.0 * found.confidence:.4g} %"
-    families = 1 + sum(facts[name] is not None for name in ("means", "differences"))
-    every = f"{100.0 * max(1.0 - families * (1.0 - found.confidence), 0.0):.4g} %"
-    once = ", under the same condition" if returns(policy) else ""
     points = [
         f"{held}.",
         _EFFECT,
         f"The mean of {against} is subtracted from those of other arms{declared}.",
-        f"{_with_probability(policy, level)} All intervals of this report hold together with at"
-        f" least {every} probability{once}.",
+        _with_all(policy, facts),
         f"{held.decided(found.confidence, control=facts['control']).words}.",
         *found.breaks,
     ]
     return Section("Effects, from the holdout", points, heads, rows)
+
+
+def _values(policy: Policy, facts: dict[str, Any]) -> Section:
+    found: Intervals = facts["values"]
+    heads, rows = found.table()
+    heads = ["target", "value", *heads[2:-1], "people"]
+    points = [VALUE, _with_all(policy, facts), *found.breaks]
+    return Section("Values of targets, from the holdout", points, heads, rows)
+
+
+def _with_all(policy: Policy, facts: dict[str, Any]) -> str:
+    """How sure the intervals of a family are, and those of all families together."""
+    confidence = facts["confidence"]
+    families = ("means", "differences", "holdout", "values")
+    wrong = sum(facts[name] is not None for name in families) * (1.0 - confidence)
+    once = ", under the same condition" if returns(policy) else ""
+    return (
+        f"{_with_probability(policy, f'{100.0 * confidence:.4g} %')} All intervals of this report"
+        f" hold together with at least {100.0 * max(1.0 - wrong, 0.0):.4g} % probability{once}."
+    )
 
 
 def _tried(policy: Policy, facts: dict[str, Any]) -> Iterator[list[str]]:

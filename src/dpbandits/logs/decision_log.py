@@ -12,6 +12,7 @@ import threading
 import time
 import uuid
 import weakref
+from collections.abc import Callable
 from multiprocessing import util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,7 +107,7 @@ class DecisionLog:
                 "folder",
             ) from None
         told = schema(rewards=rewards, max_rounds=policy.max_rounds)
-        self._rows = _Rows(self.folder, most, told)
+        self._rows = Rows(self.folder, most, told)
         # When this log is no longer used, and at the end of the process.
         weakref.finalize(self, self._rows.flush)
         _flush_at_end(self)
@@ -121,68 +122,38 @@ class DecisionLog:
         reward: float | None = None,
         contexts: ArrayLike | None = None,
         at: float | None = None,
+        cancelled: bool = False,
     ) -> None:
         """Write a decision, when it is made, when its reward is known, or both.
 
         Args:
-            decision: what ``pull`` returned; or its token together with the reward, which completes
-                the row of the decision.
+            decision: what ``pull`` returned; or its token together with the reward, or with
+                ``cancelled``, which completes the row of the decision.
             reward: as it was measured, for logs with rewards; None where none came yet.
             contexts: what ``pull`` was given, for logs with features.
             at: when, in seconds since 1970; by default now.  Of a decision the first time stays,
                 and of its reward the last.
+            cancelled: whether the policy's ``cancel`` took it back.  Then it is not ``recorded``.
 
         Raises:
             ArgumentError: rewards or contexts are given to a log without them; ``pull`` or
-                ``update`` would refuse them; or a token is given without a reward, or with
-                contexts.
+                ``update`` would refuse them; or a token is given with contexts, or without
+                ``reward`` and ``cancelled``.
             UpdateError: the decision is another policy's, or the token has expired.
             OSError: a file cannot be written.  The rows wait for the next attempt.
         """
-        self._rows.add(self._row(decision, reward, contexts, at))
-
-    def _row(
-        self,
-        decision: Decision | str,
-        reward: float | None,
-        contexts: ArrayLike | None,
-        at: float | None,
-    ) -> dict[str, Any]:
-        """The row of what ``write`` was given."""
+        for name, given in (("reward", reward), ("contexts", contexts)):
+            if given is not None and not self._with[name]:
+                raise ArgumentError(
+                    f"{name} must not be given, because the log was made without {name}", name
+                )
         policy = self._policy()
         if policy is None:
             raise UpdateError(
                 "decision must come from the policy of this log, which no longer exists in this"
                 " process"
             )
-        row: dict[str, Any] = dict.fromkeys(COLUMNS)
-        row["time"] = time.time() if at is None else real("at", at)
-        for name, given in (("reward", reward), ("contexts", contexts)):
-            if given is not None and not self._with[name]:
-                raise ArgumentError(
-                    f"{name} must not be given, because the log was made without {name}", name
-                )
-        if reward is not None:
-            row["reward"], row["answered"] = _reward(policy, reward), row["time"]
-        if not isinstance(decision, Decision | str):
-            got = type(decision).__name__
-            raise ArgumentError(
-                f"decision must be a decision of pull(), or its token, got {got}", "decision"
-            )
-        own = policy.session.own(decision)
-        row |= {"life": own.life + self._forked(own.number), "number": own.number}
-        if isinstance(decision, Decision):
-            row |= {name: getattr(own, name) for name in _OF_DECISIONS}
-            row["features"] = None if contexts is None else _features(policy, contexts, own.arm)
-            if own.drawn is not None:
-                row["episode"] = f"{policy._first_life}-{own.drawn}{self._forked(own.drawn)}"
-        elif reward is None or contexts is not None:
-            raise ArgumentError(
-                "decision must be an object from pull(), because a token does not name the arm, got"
-                " a token. A token is enough to write a reward without contexts",
-                "decision",
-            )
-        return row
+        self._rows.add(row_of(policy, decision, reward, contexts, at, cancelled, self._forked))
 
     def _forked(self, number: int) -> str:
         """An ending for pulls after a fork: the parent's have the same numbers."""
@@ -211,7 +182,47 @@ class DecisionLog:
         self.flush()
 
 
-# Checks -------------------------------------------------------------------------------------------
+# Rows ---------------------------------------------------------------------------------------------
+
+
+def row_of(
+    policy: Policy,
+    decision: Decision | str,
+    reward: float | None = None,
+    contexts: ArrayLike | None = None,
+    at: float | None = None,
+    cancelled: bool = False,
+    ending: Callable[[int], str] = lambda number: "",
+) -> dict[str, Any]:
+    """The row of what ``DecisionLog.write`` is given.  ``ending`` tells pulls of equal numbers
+    apart.
+    """
+    row: dict[str, Any] = dict.fromkeys(COLUMNS)
+    row["time"] = time.time() if at is None else real("at", at)
+    if reward is not None:
+        row["reward"], row["answered"] = _reward(policy, reward), row["time"]
+    if not isinstance(decision, Decision | str):
+        got = type(decision).__name__
+        raise ArgumentError(
+            f"decision must be a decision of pull(), or its token, got {got}", "decision"
+        )
+    own = policy.session.own(decision)
+    row |= {"life": own.life + ending(own.number), "number": own.number}
+    if isinstance(decision, Decision):
+        row |= {name: getattr(own, name) for name in _OF_DECISIONS}
+        row["features"] = None if contexts is None else _features(policy, contexts, own.arm)
+        if own.drawn is not None:
+            row["episode"] = f"{policy._first_life}-{own.drawn}{ending(own.drawn)}"
+    elif (reward is None and not cancelled) or contexts is not None:
+        raise ArgumentError(
+            "decision must be an object from pull(), because a token does not name the arm, got"
+            " a token. A token is enough to write a reward without contexts, or that the decision"
+            " was cancelled",
+            "decision",
+        )
+    if cancelled:
+        row["recorded"] = False
+    return row
 
 
 def _reward(policy: Policy, reward: Any) -> float:
@@ -244,7 +255,9 @@ def _features(policy: Policy, contexts: ArrayLike, arm: int) -> list[list[float]
 # Rows that wait -----------------------------------------------------------------------------------
 
 
-class _Rows:
+class Rows:
+    """Rows that wait for their file, of which each decision has one."""
+
     def __init__(self, folder: Path, most: int, schema: pa.Schema) -> None:
         # Arrow asks for pandas when it makes a table; the end of a process is too late to import.
         import pandas  # noqa: F401
@@ -294,6 +307,11 @@ class _Rows:
             raise
 
 
+def _for_the_owner(path: str, flags: int) -> int:
+    """Open a file that nobody else may read."""
+    return os.open(path, flags, 0o600)
+
+
 def _write_whole(path: Path, rows: list[dict[str, Any]], schema: pa.Schema) -> None:
     """Write a file that appears complete or not at all, and outlasts a loss of power."""
     import pyarrow as pa
@@ -301,7 +319,7 @@ def _write_whole(path: Path, rows: list[dict[str, Any]], schema: pa.Schema) -> N
 
     draft = path.with_name(f".{path.name}")  # which readers of the folder leave out
     try:
-        with open(draft, "wb") as file:
+        with open(draft, "wb", opener=_for_the_owner) as file:
             table = pa.Table.from_pylist(rows, schema)
             parquet.write_table(table, file, write_page_checksum=True)
             file.flush()

@@ -9,7 +9,8 @@ import numpy as np
 from ..environments import ArmsEnvironment
 from ..environments.base import World
 from ..inference import Batches, ReleasedSums
-from ..plotting.numbers import percent, reward_amount
+from ..inference.intervals import known
+from ..plotting.numbers import reward_amount
 from ..policies import HeldOut, Policy
 
 _CONFIDENCE = 0.95
@@ -21,6 +22,7 @@ class HoldoutPlan:
 
     Attributes:
         share: of people.
+        least: the share of all people whom every arm gets at least, on average.
         people: who are held out of all on average.
         rounds: for which ``regret`` stands.
         regret: of held-out people in so many rounds, on average; None where nothing is known of the
@@ -31,6 +33,7 @@ class HoldoutPlan:
     """
 
     share: float
+    least: float
     people: int
     rounds: int
     regret: float | None
@@ -44,11 +47,15 @@ class HoldoutPlan:
         held = policy.holdout
         assert held is not None
         people = round(held.share * horizon)
-        regret = _regret(held, environment, rounds)
-        return cls(held.share, people, rounds, regret, half_width(held, people))
+        least, regret = held.share * held.weights.min(), _regret(held, environment, rounds)
+        return cls(held.share, float(least), people, rounds, regret, half_width(held, people))
+
+    def to_dict(self) -> dict[str, float | None]:
+        """The attributes, with None for nan."""
+        return {**vars(self), "half_width": known(self.half_width)}
 
     def __str__(self) -> str:
-        told = f"A holdout of {percent(self.share)} has {self.people:,} people"
+        told = f"A holdout of {100.0 * self.share:.3g} % has {self.people:,} people"
         if self.regret is not None:
             told += f", and loses {reward_amount(self.regret)} in {self.rounds:,} rounds by chance"
         wide = (
@@ -56,7 +63,8 @@ class HoldoutPlan:
             if np.isnan(self.half_width)
             else (f"tells the difference of two arms within about ± {self.half_width:.2g}")
         )
-        return f"{told}. At the end, it {wide}."
+        every = f"Every arm gets at least {100.0 * self.least:.3g} % of all people"
+        return f"{told}. {every}. At the end, it {wide}."
 
 
 def _regret(held: HeldOut, environment: World | None, rounds: int) -> float | None:

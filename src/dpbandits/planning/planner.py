@@ -98,6 +98,9 @@ def plan(
     policies, refused = _built(fitting, setting, budget, horizon, options)
     if not policies:
         raise _nobody(setting, budget, refused)
+    if holdout is not None:  # which one of them refuses before anything is simulated
+        first = next(one for one in fitting if one.title in policies)
+        first.build(setting, budget, horizon, **{**options, "holdout": holdout})
     simulated = _rounds(setting, horizon, rounds)
     measured: Measured | None = None
     play: dict[str, Any] = {"runs": runs, "seed": seed, "n_jobs": n_jobs, "progress": progress}

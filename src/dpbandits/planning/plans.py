@@ -249,8 +249,8 @@ class Plan:
         """The plan as data.
 
         Returns:
-            Its ``heading``, ``best``, ``table`` as a list of rows, ``findings``, ``half_widths``
-            and ``left_out``.  NaN is None.
+            Its ``heading``, ``best``, ``table`` as a list of rows, ``findings``, ``half_widths``,
+            ``holdout`` and ``left_out``.  NaN is None.
         """
         rows = self.table.astype(object).where(self.table.notna(), None).to_dict("records")
         return {
@@ -259,6 +259,7 @@ class Plan:
             "table": rows,
             "findings": self.findings,
             "half_widths": [one._asdict() for one in self.half_widths],
+            "holdout": self.holdout and self.holdout.to_dict(),
             "left_out": dict(self.left_out),
         }
 

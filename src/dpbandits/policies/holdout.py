@@ -36,6 +36,10 @@ _TARGETS = (
     " open, if they had got the target's arm. The target's arm must be fixed before the arm is"
     " drawn."
 )
+VALUE = (
+    "A target's value is the mean reward, had everybody got the target's arm. Its interval comes"
+    " from held-out people who got this arm by chance. The last column counts them."
+)
 _JOINED = (
     "Releases of several workers are joined. This assumes that no person belongs to two workers,"
     " and that rewards are independent of those of other people."
@@ -116,7 +120,7 @@ class HeldOut:
         if self.targets:
             released = (
                 f"Of the rewards of {self.batch:,} people, sums are released together: of each arm,"
-                f" and of people who got the arm of {', '.join(self.targets)}"
+                f" and of people who got the arm of {', '.join(map(repr, self.targets))}"
             )
         least = self._asked.min_share
         every = (

@@ -161,7 +161,7 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
         available: Iterable[int | str] | None = None,
         at: float | None = None,
         on_store_failure: Literal["raise", "serve"] = "raise",
-        targets: Mapping[str, int | str] | None = None,
+        targets: Mapping[str, int | str | Decision] | None = None,
     ) -> Decision:
         """Choose the arm for the next person.
 
@@ -182,8 +182,8 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
             on_store_failure: "serve" chooses from the values that were durable last if the place
                 of the policy cannot be written.  Such a round is not recorded.
             targets: for a ``Holdout`` with ``targets``: for each target's name, the arm that it
-                would give to this person.  It may depend on contexts and on releases; if it depends
-                on other rewards, the guarantee does not hold.
+                would give to this person, or another policy's decision.  It may depend on contexts
+                and on releases; if it depends on other rewards, the guarantee does not hold.
 
         Returns:
             A ``Decision``; it equals its arm, and serves as an index.
@@ -248,7 +248,7 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
                 f" {brief(targets)}",
                 "targets",
             )
-        return tuple(self._arms_by_name.number("targets", targets[name]) for name in names)
+        return tuple(self._arms_by_name.number_of("targets", targets[name]) for name in names)
 
     def _expire_lost(self, at: float | None) -> None:
         """No answer will come to a decision that nobody got, because its commit failed."""

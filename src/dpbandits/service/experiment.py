@@ -375,6 +375,8 @@ class Experiment:
             raise Problem(409, "active", "The decision is active, and cannot be cancelled.")
         if known.is_recorded and not known.is_cancelled:
             self.policy.cancel(known.text, at=self._at(now))
+            if self.export is not None:
+                self.export.add_cancelled(known.text, now)
         self._replies.flag(known, CANCELLED)
         return Taken(False, "the decision is cancelled")
 

@@ -15,13 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ArgumentError
-from ..logs import DecisionLog
+from ..logs.decision_log import Rows, row_of
+from ..logs.folders import schema
 from ..policies import Policy
 from ..session.decisions import Decision
 from .log import log
 
 EVERY = 10.0  # seconds between writings
 MOST = 200_000  # rows that wait while the files cannot be written; later ones are left out
+_ROWS = 10_000  # of a file
 
 
 class Export:
@@ -49,25 +51,28 @@ class Export:
         self._features = policy.sees == "contexts"
         self.name, self.folder = name, folder / name
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._log = DecisionLog(self.folder, policy, rewards=True, features=self._features)
+        told = schema(rewards=True, max_rounds=policy.max_rounds)
+        self._policy, self._rows = policy, Rows(self.folder, _ROWS, told)
         self._waiting: deque[dict[str, Any]] = deque()
         self._period = 0.0
 
     def add_decision(self, decision: Decision, contexts: Any, at: float) -> None:
         """Note a decision of the policy."""
-        self._add(decision, None, contexts if self._features else None, at)
+        self._add(decision, contexts=contexts if self._features else None, at=at)
 
     def add_reward(self, token: str, reward: float, at: float) -> None:
         """Note the reward of a decision."""
-        self._add(token, reward, None, at)
+        self._add(token, reward=reward, at=at)
 
-    def _add(
-        self, decision: Decision | str, reward: float | None, contexts: Any, at: float
-    ) -> None:
+    def add_cancelled(self, token: str, at: float) -> None:
+        """Note that a decision was cancelled."""
+        self._add(token, cancelled=True, at=at)
+
+    def _add(self, decision: Decision | str, **given: Any) -> None:
         if len(self._waiting) >= MOST:
             return
         try:
-            self._waiting.append(self._log._row(decision, reward, contexts, at))
+            self._waiting.append(row_of(self._policy, decision, **given))
         except Exception as error:
             self._tell(error)
 
@@ -77,11 +82,11 @@ class Export:
             return
         self._period = now // EVERY
         try:
-            self._log.flush()  # of the last time, if that failed
+            self._rows.flush()  # of the last time, if that failed
             while self._waiting:
-                # Which the log keeps, also where it cannot write.
-                self._log._rows.add(self._waiting.popleft())
-            self._log.flush()
+                # Which stay there, also where they cannot be written.
+                self._rows.add(self._waiting.popleft())
+            self._rows.flush()
         except Exception as error:
             self._tell(error)
 

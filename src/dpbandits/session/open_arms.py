@@ -18,6 +18,7 @@ import numpy as np
 from ..errors import ArgumentError
 from ..validation import integer
 from ..validation import shown as brief
+from .decisions import Decision
 
 Mask = np.ndarray | None  # which arms may be served, shape (K,); None: all
 
@@ -48,6 +49,12 @@ class Arms:
             known = named if self._numbers else "a number, as arms have no names"
             raise ArgumentError(f"{argument} must be {known}, got {given!r}", argument)
         return integer(argument, given, 0, self.count - 1)
+
+    def number_of(self, argument: str, given: object) -> int:
+        """As ``number``, also of a decision: by its name, if the arms have names here and there."""
+        if isinstance(given, Decision):
+            given = given.arm if self.names is None or given.name is None else given.name
+        return self.number(argument, given)
 
     def _listed(self, given: object) -> int:
         """As ``number``, of an entry of ``available``."""

@@ -211,8 +211,9 @@ def _check_fit(
         )
     if policy.settings.holdout and policy.settings.holdout.targets:
         raise ArgumentError(
-            f"policies must have a holdout without targets in a simulation, got {policy!r}: nothing"
-            " tells the arms of the targets",
+            f"policies must have a holdout without targets in a simulation, got {policy!r}:"
+            " environments do not tell the arms of targets. Leave targets out, or call pull and"
+            " update in a loop of your own",
             "policies",
         )
     check_users(policy, environment, horizon)

@@ -282,10 +282,8 @@ class ArmsShuffled(_HeldArms, ShuffledPolicy):
         )
 
     def _params(self) -> ArmsParams:
-        params = super()._params()
-        if not self.takes_reports:
-            return params
-        return params._replace(longest=min(params.longest, self._largest_batch))
+        fitting: ArmsParams = self._fit_for_devices(super()._params())
+        return fitting
 
 
 def _parts(index: Any, memory: Any, batches: Any) -> dict[str, Any]:

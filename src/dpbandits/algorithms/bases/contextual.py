@@ -141,7 +141,7 @@ if TYPE_CHECKING:
             available: Iterable[int | str] | None = None,
             at: float | None = None,
             on_store_failure: Literal["raise", "serve"] = "raise",
-            targets: Mapping[str, int | str] | None = None,
+            targets: Mapping[str, int | str | Decision] | None = None,
         ) -> Decision: ...
 
 else:

@@ -100,6 +100,12 @@ class ShuffledPolicy(Policy):
                 )
         return {"messages": messages, "dropout": dropout}
 
+    def _fit_for_devices(self, params: Any) -> Any:
+        """The parameters, whose ``longest`` batch with messages is one that devices take."""
+        if not self.takes_reports:
+            return params
+        return params._replace(longest=min(params.longest, self._largest_batch))
+
     @property
     def _noise_of_sums(self) -> tuple[float, float]:
         if not self.takes_reports or self.budget is None:
@@ -132,7 +138,7 @@ class ShuffledPolicy(Policy):
         available: Iterable[int | str] | None = None,
         at: float | None = None,
         on_store_failure: Literal["raise", "serve"] = "raise",
-        targets: Mapping[str, int | str] | None = None,
+        targets: Mapping[str, int | str | Decision] | None = None,
     ) -> Decision:
         if self.takes_reports:
             raise ArgumentError(

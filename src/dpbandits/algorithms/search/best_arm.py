@@ -209,9 +209,7 @@ class BestArmShuffled(_Search, ShuffledPolicy):
 
     def _params(self) -> Any:
         params = super()._params()
-        if self.takes_reports and isinstance(params, TopTwoParams):
-            return params._replace(longest=self._largest_batch)
-        return params
+        return self._fit_for_devices(params) if isinstance(params, TopTwoParams) else params
 
 
 def _asked(

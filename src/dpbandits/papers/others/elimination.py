@@ -17,7 +17,10 @@ a search for the best arm may stop when one arm is left.
 
 The rounds of an arm in an epoch are a batch of people who all play it.  So its sum may come from a
 shuffler, with the noise that their devices have added (Chowdhury & Zhou 2023, Distributed
-Differential Privacy in Multi-Armed Bandits).
+Differential Privacy in Multi-Armed Bandits).  Devices take no batch above some size, and an epoch
+is then cut to it.  h and c follow from the rounds that an epoch really has, so the bound on the
+probability of dropping a best arm stays, but arms that are closer than this epoch can tell stay,
+too.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from ...algorithms.bases.quotas import CLOCK, FOREVER, choose, hold_rounds, reco
 from ...algorithms.bases.shuffled import ShuffledPolicy, shuffled_card
 from ...algorithms.bases.sums import accumulate_by_arm, sensitivity, summarise
 from ...constraints import Constraints, Integer, Real
+from ...errors import ArgumentError
 from ...kernel import Vector, kernel
 from ...policies import ArmEstimates, Card, Erratum, Kernels, Options, Policy, Statistic, register
 from ...privacy.budgets import PureDP
@@ -51,6 +55,7 @@ class EliminationParams(NamedTuple):
     failure_probability: float
     width: float  # hi - lo
     noise_scale: float  # of the Laplace noise on a sum
+    longest: int  # rounds of an arm in an epoch
 
 
 class EliminationRaw(NamedTuple):
@@ -69,7 +74,7 @@ class EliminationPublic(NamedTuple):
 @kernel
 def _plan_epoch(params: EliminationParams, public: EliminationPublic) -> None:
     """Lay out the next epoch: ceil(1 + max(32 ln(8 |S| e^2 / b) / D^2, 8 s ln(4 |S| e^2 / b) / (w
-    D))) rounds per arm, D = 2^-e.
+    D))) rounds per arm, D = 2^-e, but at most ``longest``.
     """
     clock, alive = public.clock, 0
     clock[CLOCK.phase] += 1
@@ -81,10 +86,7 @@ def _plan_epoch(params: EliminationParams, public: EliminationPublic) -> None:
         crowd = alive * clock[CLOCK.phase] ** 2 / params.failure_probability
         sampling = 32.0 * np.log(8.0 * crowd) / gap**2
         privacy = 8.0 * np.log(4.0 * crowd) * params.noise_scale / (params.width * gap)
-        rounds = np.int64(
-            # So that the rounds of all arms together fit into an integer.
-            min(np.ceil(1.0 + max(sampling, privacy)), float(FOREVER // params.n_arms))
-        )
+        rounds = np.int64(min(np.ceil(1.0 + max(sampling, privacy)), float(params.longest)))
     for a in range(params.n_arms):
         public.goal[a] = rounds if public.alive[a] else 0
         public.played[a] = 0
@@ -173,7 +175,8 @@ class _Elimination(Policy):
     def _params(self) -> EliminationParams:
         (lo, hi), config = self.reward_range, self.config
         error = config.get("failure_probability") or 1.0 / config["horizon"]
-        return EliminationParams(self.n_arms, error, hi - lo, self.noise_scale)
+        longest = FOREVER // self.n_arms  # the rounds of all arms together fit into an integer
+        return EliminationParams(self.n_arms, error, hi - lo, self.noise_scale, longest)
 
     def _statistic(self) -> Statistic:
         return Statistic.of_rewards(self.reward_range, size=self.n_arms, sums_of="arms")
@@ -240,7 +243,9 @@ class DPSESDP(_Elimination, ShuffledPolicy):
 
     Args:
         n_arms, horizon, budget, failure_probability, **options: see ``DPSE``.
-        messages: whether this is the server of a shuffler.
+        messages: whether this is the server of a shuffler.  Batches then have at most 100,000
+            people: devices and shufflers take no larger ones.  So arms whose means are closer than
+            such an epoch can tell are all played on, and no bound on regret is proved.
         dropout: see ``AdaPUCBSDP``.
 
     When to choose: no party is trusted with rewards, and batches should be few and large.
@@ -268,6 +273,17 @@ class DPSESDP(_Elimination, ShuffledPolicy):
         own = {"n_arms": n_arms, **_planned(horizon, failure_probability)}
         own |= self._shuffled(messages, dropout, options)
         super().__init__(own, budget=budget, **options)
+        _, public = init(super()._params())
+        if messages and n_arms > 1 and (first := public.goal[0]) > self._largest_batch:
+            raise ArgumentError(
+                f"budget must be larger with messages=True, got {budget!r}: the first epoch would"
+                f" have batches of {first} people, and devices take at most {self._largest_batch}",
+                "budget",
+            )
+
+    def _params(self) -> EliminationParams:
+        fitting: EliminationParams = self._fit_for_devices(super()._params())
+        return fitting
 
 
 @register(n_arms=3, failure_probability=0.1)

@@ -22,18 +22,22 @@ from ..results import Traffic, written
 
 
 class Held(NamedTuple):
-    """The facts of held-out people: estimates, or with one sum the effect of the second arm."""
+    """The facts of held-out people: estimates, or with one sum the effect of the second arm; and
+    the values of targets.
+    """
 
     words: str
     estimates: Estimates
     effect: Intervals | None
+    values: Intervals | None
     ledger: Ledger
 
     @classmethod
     def of(cls, held: HeldOut) -> Self:
         """The facts of now."""
         effect = views.effect_of(held) if held.one_sum else None
-        return cls(str(held), held.estimates, effect, held.ledger.copy())
+        values = held.values() if held.targets else None
+        return cls(str(held), held.estimates, effect, values, held.ledger.copy())
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,7 @@ def moment(when: str | None) -> str:
 def _changes_arms(policy: Policy) -> bool:
     try:
         policy._refuse_masks("arm", "retired")
+        policy._refuse_comparison()
     except ArgumentError:
         return False
     return True

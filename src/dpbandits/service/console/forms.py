@@ -250,7 +250,7 @@ def _fields(facts: Facts, action: str) -> Iterator[Html]:
         kept = facts.declaration.baseline
         yield _arm_field(facts, [arm for arm in arms if arm not in retired and arm != kept])
         if kept is not None:
-            yield tag("p", f"The baseline {kept} stays open.", class_="note")
+            yield tag("p", f"The baseline, {kept}, stays open.", class_="note")
     elif action == "add":
         yield _arm_field(facts, retired)
     elif action == "erase":

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...html import Html, document, items, tag, text, void
-from ...inference import Verdict
+from ...inference import Intervals, Verdict
+from ...policies.holdout import VALUE
 from ...policies.privacy_card import PrivacyCard, spent
 from ...privacy import Ledger
 from ..problems import Problem
@@ -76,10 +77,12 @@ def experiment(facts: Facts, token_of: Callable[[str], str], notice: str = "") -
 def ledger(facts: Facts) -> Html:
     """The lines of the ledger."""
     held = facts.holdout
-    ledgers = {"Ledger": facts.ledger, **({} if held is None else {"Holdout": held.ledger})}
     said = tag("p", f"Spent: {spent(facts.guarantee, facts.spent)}.")
-    tables = [part for one in ledgers.items() for part in _lines(*one, facts)]
-    return _page("Ledger", said, *tables, within=facts)
+    if held is None:
+        return _page("Ledger", said, *_lines("Ledger", facts.ledger, facts), within=facts)
+    ledgers = {"Bandit": facts.ledger, "Holdout": held.ledger}
+    parts = [_section(name, *_lines(name, one, facts)) for name, one in ledgers.items()]
+    return _page("Ledger", said, *parts, within=facts)
 
 
 def _lines(name: str, ledger: Ledger, facts: Facts) -> Iterator[Html]:
@@ -290,6 +293,8 @@ def _decided(facts: Facts) -> Iterator[Html]:
     said = list(_holdout(facts.holdout))
     if held_out is not None:
         said += [*_verdict(held_out), tag("p", "What it does not cover:"), items(held_out.breaks)]
+    if (values := facts.holdout.values) is not None and values.releases:
+        said += _values(values)
     yield _section("Holdout", *said)
 
 
@@ -307,6 +312,17 @@ def _holdout(held: Held) -> Iterator[Html]:
         return
     found = held.estimates if held.effect is None else held.effect
     yield _table(*found.table(), "Holdout")
+
+
+def _values(found: Intervals) -> Iterator[Html]:
+    yield tag("h3", "Targets")
+    yield tag("p", VALUE)
+    heads, rows = found.table()
+    yield _table(["target", "value", *heads[2:-1], "people"], rows, "Targets")
+    level = f"{100.0 * found.confidence:g} %"
+    also = f"These {level} intervals hold at all releases together. What they do not cover:"
+    yield tag("p", also)
+    yield items(found.breaks)
 
 
 def _operators_section(facts: Facts) -> Html:
