@@ -1,5 +1,6 @@
 """What integer noise is proved to hide, against exact laws and the accountant of dp_accounting."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -11,7 +12,11 @@ from scipy import stats
 from dpbandits import ApproxDP, ArgumentError
 from dpbandits.privacy.accounting import gaussian_delta, gaussian_mu
 from dpbandits.shuffle import BitSum, GaussianReports, ModularSum
-from dpbandits.shuffle.certificates import DiscreteGaussian, Tails
+from dpbandits.shuffle.certificates import DiscreteGaussian, Shifts, Tails, shifts
+
+
+def sure(norm):
+    return Shifts(np.array([norm]), np.ones(1))
 
 
 def coins(n, heads):
@@ -41,11 +46,11 @@ def exact_delta(noise, shift, epsilon):
 @pytest.mark.parametrize("heads", [0.25, 0.5])
 def test_the_bound_covers_the_exact_loss_in_every_direction(epsilon, heads):
     """All integer shifts of norm at most 6 in three coordinates; the worst comes close to it."""
-    bound = Tails(400, heads).delta(epsilon, 6.0, 3)
+    bound = Tails(400, heads).delta(epsilon, sure(6.0), 3)
     shifts = [(6, 0, 0), (-6, 0, 0), (4, 4, 2), (-4, -4, -2), (4, -4, 2), (5, 3, -1), (3, 3, 4)]
     exact = [exact_delta(coins(400, heads), shift, epsilon) for shift in shifts]
     assert max(exact) <= bound
-    nearly = Tails(400, heads).delta(epsilon, 5.0, 3)  # a bound for a smaller shift
+    nearly = Tails(400, heads).delta(epsilon, sure(5.0), 3)  # a bound for a smaller shift
     assert max(exact) > nearly
 
 
@@ -53,7 +58,7 @@ def test_the_bound_covers_discrete_gaussians():
     t = np.arange(-120, 121)
     weight = np.exp(-0.5 * (t / 12) ** 2)
     law = {int(x): float(p) for x, p in zip(t, np.log(weight / weight.sum()), strict=True)}
-    bound = DiscreteGaussian(12).delta(1.0, 5.0, 2)
+    bound = DiscreteGaussian(12).delta(1.0, sure(5.0), 2)
     exact = [outright(law, shift, 1.0) for shift in [(5, 0), (3, 4), (-4, 3)]]
     assert 0.99 * bound < max(exact) <= bound
 
@@ -99,17 +104,94 @@ def test_calibration_spends_the_budget_and_no_more(cls, epsilon):
     protocol = cls.calibrated(budget, **shape)
     assert 0.075 < protocol.delta_at(epsilon) <= 0.1
     people = 1 if cls is GaussianReports else 20
-    ideal = protocol.step * protocol.shift / gaussian_mu(epsilon, 0.1)
-    assert ideal <= protocol.noise_std * (people / 20) ** 0.5 < 1.3 * ideal
+    ideal = protocol.sensitivity / gaussian_mu(epsilon, 0.1)
+    assert ideal <= protocol.noise_std * (people / 20) ** 0.5 < 1.25 * ideal
 
 
-def test_worst_shifts_of_a_calibrated_protocol_stay_within_the_budget():
+# Half steps are rounded to either side; a far single coordinate hardly is.
+DIFFERENCES = [(3.5, 0.5, 0.5), (2.5, -2.5, 0.5), (0.5, 0.5, 0.5), (3.6, 0.0, 0.0), (2.1, 2.1, 2.0)]
+
+
+def roundings(difference):
+    """Every integer shift of a difference in steps, with its probability."""
+    whole = np.floor(difference)
+    part = np.asarray(difference) - whole
+    for up in itertools.product((0, 1), repeat=len(difference)):
+        yield whole + up, float(np.where(up, part, 1.0 - part).prod())
+
+
+@pytest.mark.parametrize("distance", [1.0, 3.6])
+def test_the_law_of_shifts_is_above_every_rounding(distance):
+    law = shifts(distance, 3, worst=distance + 3**0.5)
+    assert law.weights.min() >= 0.0
+    assert law.weights.sum() == pytest.approx(1.0, abs=1e-12)
+    above = [(norm, law.weights[law.norms > norm].sum()) for norm in law.norms]
+    rng = np.random.default_rng(1)
+    drawn = rng.normal(size=(500, 3))
+    drawn *= distance / np.linalg.norm(drawn, axis=1, keepdims=True)
+    drawn[:100] = np.round(2.0 * drawn[:100]) / 2.0
+    for difference in [*DIFFERENCES, *drawn]:
+        if np.linalg.norm(difference) <= distance:
+            moved = [(np.linalg.norm(s), chance) for s, chance in roundings(difference)]
+            for norm, bound in above:
+                assert sum(chance for length, chance in moved if length > norm) <= bound + 1e-12
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+def test_the_bound_covers_vectors_that_are_rounded_at_random(epsilon):
+    """The exact delta of the rounding and the sum together, which reveals more than the sum; and it
+    is far below the bound of the worst rounding.
+    """
+    law = shifts(3.6, 3, worst=3.6 + 3**0.5)
+    bound = Tails(100, 0.25).delta(epsilon, law, 3)
+    exact = [
+        sum(
+            chance * exact_delta(coins(100, 0.25), shift.astype(int).tolist(), epsilon)
+            for shift, chance in roundings(difference)
+            if chance > 0.0
+        )
+        for difference in DIFFERENCES
+    ]
+    assert 0.0 < max(exact) <= bound
+    assert bound < 0.9 * Tails(100, 0.25).delta(epsilon, sure(3.6 + 3**0.5), 3)
+
+
+@pytest.mark.parametrize("batches", [1, 2, 3])
+def test_the_bound_covers_several_batches(batches):
+    """Of a person who is as far as allowed in each: the mean over all roundings."""
+    bound = DiscreteGaussian(9).delta(1.0, shifts(3.6, 3, 3.6 + 3**0.5, batches), 3, batches)
+    for difference in DIFFERENCES:
+        squares = [(float(s @ s), chance) for s, chance in roundings(difference) if chance > 0.0]
+        exact = sum(
+            math.prod(chance for _, chance in each)
+            * gaussian_delta(1.0, math.sqrt(sum(square for square, _ in each)) / 9.0)
+            for each in itertools.product(squares, repeat=batches)
+        )
+        assert exact <= bound
+
+
+@pytest.mark.parametrize(("batch", "bits"), [(20, 2131), (100, 441)])
+def test_bits_have_nearly_the_noise_of_a_curator(batch, bits):
+    """``bits`` is what the worst rounding needed, with a quarter more noise."""
+    shape = {"dimension": 20, "bound": 2**0.5, "sensitivity": 4.5**0.5, "largest": 1.0}
+    protocol = BitSum.calibrated(ApproxDP(1.0, 1e-5), batch=batch, **shape)
+    ideal = 4.5**0.5 / gaussian_mu(1.0, 1e-5)
+    assert math.hypot(protocol.noise_std, 0.5 * protocol.step * batch**0.5) < 1.06 * ideal
+    assert 2 * protocol.levels + protocol.noise < 1.1 * bits
+
+
+def test_differences_of_a_calibrated_protocol_stay_within_the_budget():
     protocol = BitSum.calibrated(ApproxDP(1.0, 0.1), batch=5, dimension=4, bound=1.0, levels=2)
     law = coins(5 * protocol.noise, 0.25)
-    r = protocol.shift  # 4 + 2
-    assert r == pytest.approx(6.0)
-    for shift in [(6, 0, 0, 0), (-6, 0, 0, 0), (3, 3, 3, 3), (-3, -3, -3, -3), (5, 3, 1, -1)]:
-        assert exact_delta(law, shift, 1.0) <= 0.1
+    assert protocol.shift == pytest.approx(6.0)
+    for difference in [(4, 0, 0, 0), (-4, 0, 0, 0), (2, 2, 2, 2), (1.5, 1.5, 1.5, -3.0)]:
+        assert np.linalg.norm(difference) <= protocol.distance
+        exact = [
+            chance * exact_delta(law, shift.astype(int).tolist(), 1.0)
+            for shift, chance in roundings(difference)
+            if chance > 0.0
+        ]
+        assert sum(exact) <= 0.1
 
 
 @pytest.mark.parametrize("cls", [BitSum, ModularSum])
@@ -162,3 +244,52 @@ def test_budgets_that_nothing_keeps():
         BitSum.calibrated(ApproxDP(1e-6, 1e-12), batch=20, dimension=2, bound=1.0)
     with pytest.raises(ArgumentError, match="epsilon at most 40"):
         BitSum.calibrated(ApproxDP(41.0, 0.1), batch=20, dimension=2, bound=1.0)
+
+
+def sums_of(value, n, heads, levels):
+    """The exact law of a rounded value and n coins, from -levels on."""
+    law, whole = np.zeros(n + 2 * levels + 2), math.floor(value)
+    for up, chance in ((0, whole + 1.0 - value), (1, value - whole)):
+        start = levels + whole + up
+        if chance > 0.0:
+            law[start : start + n + 1] += chance * stats.binom(n, heads).pmf(np.arange(n + 1))
+    return law
+
+
+def hockey_stick(one, other, epsilon):
+    """The larger one of both directions."""
+    over = (np.maximum(a - np.exp(epsilon) * b, 0.0).sum() for a, b in ((one, other), (other, one)))
+    return max(over)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.5, 2.0])
+@pytest.mark.parametrize("levels", [1, 2, 3])
+@pytest.mark.parametrize("cls", [BitSum, ModularSum])
+def test_sums_of_few_people_keep_to_delta(cls, levels, epsilon):
+    """The exact law of what the server sees, for random pairs of values of one person: of a vector
+    of two, and of two batches, the second of which follows the output of the first.
+    """
+    rng, closest = np.random.default_rng(levels), 0.0
+    for people, noise in itertools.product((2, 4), (10, 40)):
+        n, shape = people * noise, {"batch": people, "levels": levels, "noise": noise, "bound": 1.0}
+        vectors, numbers = cls(dimension=2, **shape), cls(dimension=1, **shape)
+        for trial in range(8):
+            x, y = rng.uniform(-1.0, 1.0, (2, 3)) if trial else np.array([[1.0] * 3, [-1.0] * 3])
+            first, second, third = (
+                [sums_of(levels * v[i], n, cls.heads, levels) for v in (x, y)] for i in range(3)
+            )
+            cut = int(rng.integers(len(first[0])))
+            both = [
+                np.vstack([np.outer(a[:cut], b), np.outer(a[cut:], c)])
+                for a, b, c in zip(first, second, third, strict=True)
+            ]
+            batches = hockey_stick(*both, epsilon) / numbers.delta_at(epsilon, 2)
+            length = np.hypot(*np.maximum(np.abs(x), np.abs(y))[:2]).clip(min=1.0)
+            pair = [
+                np.outer(*(sums_of(levels * v / length, n, cls.heads, levels) for v in one[:2]))
+                for one in (x, y)
+            ]
+            closest = max(
+                closest, batches, hockey_stick(*pair, epsilon) / vectors.delta_at(epsilon)
+            )
+    assert 0.25 < closest <= 1.0

@@ -138,6 +138,18 @@ def test_one_person_moves_the_rounded_sum_by_no_more_than_the_shift(protocol):
     assert np.any(np.linalg.norm(moved, axis=1) > allowed)  # without the coupling
 
 
+def test_devices_round_each_coordinate_by_bits_of_its_own(monkeypatch):
+    """Halves go up or down alike in all ways, in two batches; with one word for all coordinates, or
+    for both batches, the counts of ways would be far off.
+    """
+    monkeypatch.setattr(GaussianReports, "messages", lambda self, integers, source: integers)
+    protocol = GaussianReports(batch=RUNS, dimension=3, bound=1.0, levels=1, noise=1)
+    device = Randomizer(protocol, noise="simulation", seed=1)
+    batches = [device.encode_many(np.full((RUNS, 3), 0.5)).values for _ in range(2)]
+    ways = np.hstack(batches) @ 2 ** np.arange(6)
+    assert stats.chisquare(np.bincount(ways, minlength=64)).pvalue > 1e-4
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=NAMES)
 def test_vectors_are_shortened_and_never_refused_for_their_numbers(protocol):
     words = np.zeros((1, protocol.dimension), np.uint32)

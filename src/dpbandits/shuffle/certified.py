@@ -10,8 +10,8 @@ from functools import lru_cache
 
 from ..errors import ArgumentError
 from ..privacy import ApproxDP, Budget
-from ..validation import choice, real
-from .certificates import DiscreteGaussian, Tails
+from ..validation import choice, integer, real
+from .certificates import DiscreteGaussian, Shifts, Tails, shifts
 from .protocols import LEVELS, Protocol
 
 _LARGEST = 40.0  # epsilon
@@ -22,22 +22,27 @@ class CertifiedProtocol(Protocol):
 
     def delta_at(self, epsilon: float, batches: int = 1, level: str = "shuffle") -> float:
         epsilon = real("epsilon", epsilon, 0.0)
-        return self._tails_at(level).delta(epsilon, self.shift, self.dimension, batches)
+        moved = self._moved(batches)
+        return self._tails_at(level).delta(epsilon, moved, self.dimension, batches)
 
     def epsilon_at(self, delta: float, batches: int = 1, level: str = "shuffle") -> float:
         """A proved epsilon for a person in the given number of batches; infinite if none is known.
         It holds for the shuffler's output, or at the local level for one person's messages, even if
         all others reveal theirs to the server.
         """
-        most, tails = 60.0, self._tails_at(level)
+        most, tails, moved = 60.0, self._tails_at(level), self._moved(batches)
         real("delta", delta, 0.0, 1.0, strict=True)
 
         def excess(epsilon: float) -> float:
-            return tails.delta(epsilon, self.shift, self.dimension, batches) - delta
+            return tails.delta(epsilon, moved, self.dimension, batches) - delta
 
         if excess(most) > 0.0:
             return math.inf
         return 0.0 if excess(0.0) <= 0.0 else _crossing(excess, most)
+
+    def _moved(self, batches: int) -> Shifts:
+        batches = integer("batches", batches, 1)
+        return shifts(self.distance, self.dimension, self.shift, batches)
 
     def _tails_at(self, level: str) -> Tails | DiscreteGaussian:
         alone = choice("level", level, LEVELS) == "local"
@@ -73,8 +78,8 @@ def _least_certified(
         made = replace(protocol, noise=noise)
         return made.delta_at(budget.epsilon, batches, level) <= budget.delta
 
-    # Normal noise would need that much: where to begin to look.
-    std = protocol.shift * math.sqrt(batches) / budget.mu
+    # Normal noise would need that much for the least shift: where to begin to look.
+    std = float(protocol._moved(batches).norms[0]) * math.sqrt(batches) / budget.mu
     alone = replace(protocol, batch=1, dropout=0) if level == "local" else protocol
     return _smallest(keeps, min(math.ceil(alone._noise_of_std(std)), 2**40))
 

@@ -69,10 +69,10 @@ class BitSum(_Coins):
         >>> shuffler = Shuffler(protocol, noise="simulation", seed=2)
         >>> mixed = shuffler.shuffle([randomizer.encode([0.6, -0.8]) for person in range(50)])
         >>> Analyzer(protocol).aggregate(mixed).round(1).tolist()
-        [31.5, -39.2]
+        [28.8, -43.8]
     """
 
-    fineness, heads = 4, 0.25
+    fineness, heads = 5, 0.25
 
     @classmethod
     def published(
@@ -127,7 +127,7 @@ class ModularSum(Shares, _Coins):
     Example:
         >>> protocol = ModularSum.calibrated(ApproxDP(1.0, 1e-3), batch=50, dimension=2, bound=1.0)
         >>> protocol.levels, round(protocol.noise_std, 2)
-        (23, 5.31)
+        (23, 5.23)
     """
 
     fineness, heads = 32, 0.5

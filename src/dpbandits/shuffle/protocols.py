@@ -16,6 +16,9 @@ all of them move by at most S + sqrt(D).  (Without the coupling x and x' are eac
 1, which costs 2 sqrt(D).)  In code U has 32 bits, and x is rounded to as many, which adds at most
 2^-32 to |x - x'|.  In return the ceiling of a multiple of 2^-32 adds at most 1 - 2^-32.  For any
 vector, integers stay in [-levels, levels].
+
+Hardly any U moves all coordinates that far.  ``certificates`` counts with the law of the shift.  So
+each coordinate has a U of its own, which is drawn anew for every batch and stays secret.
 """
 
 from __future__ import annotations
@@ -53,7 +56,8 @@ class Protocol(ABC):
             most, and unless given, 2 ``bound``.  The caller who makes the vectors must guarantee
             it.
         largest: of a coordinate in absolute value; at most, and unless given, ``bound``.
-        dropout: people of a batch whose noise may be missing or known.
+        dropout: people of a batch whose noise may be missing or known.  They are protected, too, if
+            the random bits that rounded their vectors stay secret.
 
     Raises:
         ArgumentError: a number is out of its range.
@@ -110,7 +114,7 @@ class Protocol(ABC):
         >>> from dpbandits.shuffle import BitSum
         >>> budget = ApproxDP(1.0, 0.1)
         >>> BitSum.calibrated(budget, batch=20, dimension=20, bound=1.0, levels=9).noise
-        170
+        122
         """
         bare = cls(levels=levels or 1, noise=1, **shape)
         if levels is None:
@@ -125,6 +129,11 @@ class Protocol(ABC):
         return self.largest / self.levels
 
     @property
+    def distance(self) -> float:
+        """Of two vectors of one person, in steps of the grid, before they are rounded."""
+        return self.sensitivity / self.step * _UP
+
+    @property
     def bias(self) -> float:
         """The most by which random rounding moves the mean of a coordinate: half a part of a step,
         and for the rounding of floats as much again.
@@ -133,9 +142,9 @@ class Protocol(ABC):
 
     @property
     def shift(self) -> float:
-        """Sensitivity of the sum of integers to one person, in the L2 norm."""
+        """Sensitivity of the sum of integers to one person, in the L2 norm, for any rounding."""
         root = math.sqrt(self.dimension)
-        return min(self.sensitivity / self.step * _UP + root, 2.0 * self.levels * root)
+        return min(self.distance + root, 2.0 * self.levels * root)
 
     @property
     def noise_std(self) -> float:
@@ -145,7 +154,10 @@ class Protocol(ABC):
         return self.step * math.sqrt(self.batch * self._variance)
 
     def to_dict(self) -> dict[str, Any]:
-        """All parameters for a program in another language that makes messages, for JSON."""
+        """All parameters for a program in another language that makes messages, for JSON.
+
+        To round a coordinate it must draw 32 random bits, use them once, and keep them secret.
+        """
         return {"class": type(self).__name__, **asdict(self)}
 
     def simulate_sums(self, vectors: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -30,7 +30,7 @@ class GaussianReports(CertifiedProtocol):
         >>> budget = ApproxDP(1.0, 1e-3)
         >>> protocol = GaussianReports.calibrated(budget, batch=50, dimension=2, bound=1.0)
         >>> round(protocol.noise_std, 1)  # sqrt(50) times what a curator's Gaussian noise would be
-        36.6
+        36.5
     """
 
     fineness: ClassVar[int] = 256

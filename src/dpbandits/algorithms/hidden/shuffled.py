@@ -6,6 +6,8 @@ Guarantee:
 * Adjacency: any other record of that person, who is in one batch.
 * Sensitivity: the noisy sum of [x r ; svec(x x^T)] over every batch of B people crosses the wall.
   A protocol of ``dpbandits.shuffle`` adds the noise and proves its privacy.
+* Assumed: nobody but the person's device learns the random bits that rounded their numbers, even
+  where the person's noise is missing or known (``dropout``).
 
 The policy adds up the sums of all batches; estimate, radius and V are post-processing.
 
@@ -471,6 +473,8 @@ class HiddenLinearShuffled(HiddenPolicy):
             "the arm is carried out on the person's device, and nobody else sees it",
             influence_through("the messages that leave the shuffler"),
             f"a batch has {self._batch} people, and {adding} add their noise and keep it secret",
+            "each device rounds every number with random bits of its own, which it uses once and"
+            " keeps secret",
             "the shuffler lets a person into each batch at most once",
             *assumed_of_parties(),
             "others see only the messages that leave the shuffler, which are"
