@@ -18,7 +18,7 @@ from dpbandits.papers.reproduce import PAPERS
 from dpbandits.policies import registry
 from dpbandits.studies import Study, engines, load_study, orders
 from dpbandits.studies.cells import cells_of, folder_for
-from dpbandits.studies.engines import Dask, Engine, Threads, compute
+from dpbandits.studies.engines import Dask, Engine, Processes, compute
 from dpbandits.studies.orders import carry_out, of_paper, of_study, order
 
 dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
@@ -86,15 +86,15 @@ def files(study: Study, engine: Engine, **options: Any) -> list[bytes]:
 
 @pytest.fixture
 def whole(study: Study) -> list[bytes]:
-    return files(study, Threads(1))
+    return files(study, Processes(1))
 
 
 # Splits ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Backwards(Threads):
-    """Threads that compute the runs of a cell in parts, the last part first."""
+class Backwards(Processes):
+    """Processes that compute the runs of a cell in parts, the last part first."""
 
     most_parts: int = 1
 
@@ -118,7 +118,7 @@ def test_parts_are_all_runs_in_order(study: Study):
 
 
 def test_a_study_of_later_runs_has_other_numbers(study: Study, whole: list[bytes]):
-    assert files(study.altered(first_run=7), Threads(1)) != whole
+    assert files(study.altered(first_run=7), Processes(1)) != whole
 
 
 # Orders ----------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ def test_modules_of_the_study_are_uploaded_and_compared(
     (tmp_path / "borrowed_bandit.py").write_text(OWN)
     own = STUDY.replace("seed = 3", 'seed = 3\nimports = ["borrowed_bandit"]')
     study = study_in(tmp_path, own.replace('"AdaCUCB"', '"Borrowed"'))
-    expected, origin = files(study, Threads(1)), of_study(study)
+    expected, origin = files(study, Processes(1)), of_study(study)
 
     def hidden_then_ordered(*given: Any) -> str:  # as where there is no shared disk
         (tmp_path / "borrowed_bandit.py").unlink(missing_ok=True)

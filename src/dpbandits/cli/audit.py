@@ -67,7 +67,7 @@ def audit(
         float, Option(help="The largest probability of refuting a true claim.")
     ] = 1e-4,
     seed: Annotated[int, Option(min=0, help="The seed of everything except secure noise.")] = 0,
-    jobs: Annotated[int, Option(help="Number of threads; -1 for one per core.")] = -1,
+    jobs: Annotated[int, Option(help="Number of processes; -1 for one per core.")] = -1,
     figure: Annotated[
         Path | None, Option(help="A PNG, SVG or PDF file for a figure of one policy.")
     ] = None,

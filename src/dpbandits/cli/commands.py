@@ -64,7 +64,7 @@ Output = Annotated[
 ]
 
 
-def _thread_count(jobs: int) -> int:
+def _job_count(jobs: int) -> int:
     from ..simulation.parallel import MOST_JOBS
 
     if jobs != -1 and not 1 <= jobs <= MOST_JOBS:
@@ -74,9 +74,7 @@ def _thread_count(jobs: int) -> int:
     return jobs
 
 
-Jobs = Annotated[
-    int, Option(callback=_thread_count, help="Number of threads; -1 for one per core.")
-]
+Jobs = Annotated[int, Option(callback=_job_count, help="Number of processes; -1 for one per core.")]
 Cluster = Annotated[
     str | None,
     Option(
@@ -299,9 +297,9 @@ def _reproduce(
 
 
 def _engine(jobs: int, cluster: str | None, origin: Callable[[], Origin]) -> Engine:
-    from ..studies.engines import Dask, Threads
+    from ..studies.engines import Dask, Processes
 
-    return Threads(jobs) if cluster is None else Dask(cluster, origin())
+    return Processes(jobs) if cluster is None else Dask(cluster, origin())
 
 
 def _run(

@@ -127,7 +127,7 @@ def plan(
             " costs and what it tells."
         ),
     ] = None,
-    jobs: Annotated[int, Option(help="Number of threads; -1 for one per core.")] = -1,
+    jobs: Annotated[int, Option(help="Number of processes; -1 for one per core.")] = -1,
     left_out: Annotated[
         bool, Option("--left-out", help="Also say why other policies do not fit.")
     ] = False,

@@ -23,7 +23,7 @@ from .parallel import (
     ProgressCallback,
     distinct_policies,
     job_count,
-    play_in_batches,
+    play_all,
     play_out,
     run_numbers,
 )
@@ -90,7 +90,7 @@ def simulate(
         seed: the seed of all random numbers, see ``dpbandits.simulation.seeding``.
         record: about how many log-spaced rounds to record regret at, or the rounds themselves; the
             horizon is always among them.
-        n_jobs: threads; -1 for one per core.  Pays when a run takes more than some milliseconds.
+        n_jobs: processes; -1 for one per core.  Work of a few seconds is done in this one alone.
         round_by_round: True draws every reward separately, instead of exact sums.  The law is the
             same, but it takes longer; use it for checks.  With contexts rewards are always drawn
             separately.
@@ -136,10 +136,8 @@ def simulate(
     marks = recorded_rounds(horizon, record)
     warn_of_clipping(chosen, environment, stacklevel=3)
 
-    def play_one(policy: Policy, run: int) -> _Run:
-        return play(policy, environment, horizon, run, seed, marks, round_by_round, asked=question)
-
-    finished = play_in_batches(chosen, numbers, n_jobs, progress, play_one)
+    game = _Game(environment, horizon, seed, marks, round_by_round, question)
+    finished = play_all(chosen, numbers, n_jobs, progress, game)
     described = {repr(environment): _describe_environment(environment)}
     info: dict[str, Any] = {
         "horizon": horizon,
@@ -319,6 +317,21 @@ def play(
 
     ledger = play_out(policy, state, advance)
     return _Run.of(tally, int(policy.kernels.recommend(policy.params, state.public)), ledger)
+
+
+class _Game(NamedTuple):
+    """The arguments of ``play`` that all runs share."""
+
+    environment: World
+    horizon: int
+    seed: int
+    marks: np.ndarray
+    round_by_round: bool
+    asked: Question | None
+
+    def __call__(self, policy: Policy, run: int) -> _Run:
+        environment, horizon, seed, marks, each, asked = self
+        return play(policy, environment, horizon, run, seed, marks, each, asked=asked)
 
 
 def _parameter_of(environment: World, n_models: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Engines compute the cells of a study: threads of this process, or workers of a Dask cluster."""
+"""Engines compute the cells of a study: processes of this machine, or workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True)
-class Threads:
-    """Threads of this process, which compute one cell after the other.
+class Processes:
+    """Processes of this machine, which compute one cell after the other.
 
     Args:
-        n_jobs: number of threads; -1 for one per core.
+        n_jobs: number of processes; -1 for one per core.
     """
 
     n_jobs: int = -1
@@ -68,7 +68,7 @@ class Threads:
             yield number, cell.compute(self.n_jobs, told(cell))
 
 
-THREADS = Threads()
+PROCESSES = Processes()
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ def compute(
     cells: Sequence[Cell],
     beside: Path | None = None,
     *,
-    engine: Engine = THREADS,
+    engine: Engine = PROCESSES,
     progress: Progress | None = None,
 ) -> list[Any]:
     """The results of the cells, in their order: computed, or loaded where an earlier run has

@@ -1,0 +1,388 @@
+"""Work that is shared among processes of this machine: this one, and helpers that it starts.
+
+Short work is played here alone.  When it has taken a while, and enough is left, helpers start,
+which import this package and so join some seconds later.  They stay for the next call, and end when
+they have nothing to do, or their parent ends.  This process plays all the time, and plays again
+what a helper is late with.  So a helper that is slow or dies costs time only.  Units have random
+numbers of their own: who plays one does not matter.
+
+Processes, not threads, because a run of a millisecond spends most of it in Python, which one thread
+at a time can run.
+"""
+
+from __future__ import annotations
+
+import atexit
+import io
+import os
+import pickle
+import queue
+import subprocess
+import sys
+import threading
+import time
+import traceback
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from ..errors import DPBanditsError, JobsWarning
+from ..kernel import COMPILING
+from ..policies import Policy
+
+Task = Callable[[int, int], Any]  # of a group, and the number of a unit in it
+
+_SOON = 0.3  # seconds of work before helpers are started
+_STARTUP = 2.0  # that a helper takes to start
+_JOINING = 0.25  # that it takes to begin with another task
+_PIECE = 0.25  # that a piece takes
+_TICK = 0.02  # between looks at whether helpers pay
+_LATE = 2.0  # times its own time: a piece that takes longer is late
+_IDLE = 30.0  # seconds after which a helper ends that has nothing to do
+
+
+class Piece(NamedTuple):
+    """Units of one group that are played together."""
+
+    group: int
+    units: range
+
+
+def shared_out(task: Task, counts: Sequence[int], n_jobs: int) -> Iterator[tuple[Piece, list[Any]]]:
+    """Play ``task(group, number)`` for so many units of every group.
+
+    Args:
+        task: gives the same result in any process.
+        counts: units of each group, which take about as long as each other.
+        n_jobs: processes; -1 for one per core.
+
+    Yields:
+        Pieces with the results of their units, as they come.  Exceptions and warnings of helpers
+        are raised here.
+
+    Warns:
+        JobsWarning: the task cannot be sent to another process, and is played here alone.
+    """
+    players = min(sum(counts), _cores() if n_jobs == -1 else n_jobs)
+    schedule = _Schedule(counts, players)
+    crew = _Crew(task, schedule, players - 1) if players > 1 else None
+    try:
+        while not schedule.over:
+            piece = schedule.take() or schedule.late()
+            if piece is not None:
+                started = time.perf_counter()
+                results = _played(task, piece)
+                if schedule.finish(piece, time.perf_counter() - started):
+                    yield piece, results
+            if crew is not None:
+                yield from crew.arrived(wait=piece is None)
+    except BaseException:
+        if crew is not None:
+            crew.kill()
+        raise
+    if crew is not None:
+        crew.over.set()
+
+
+def _played(task: Task, piece: Piece) -> list[Any]:
+    return [task(piece.group, number) for number in piece.units]
+
+
+def _cores() -> int:
+    from joblib import cpu_count  # heeds the limits of containers
+
+    return int(cpu_count())
+
+
+class _Schedule:
+    """Hands out pieces of about ``_PIECE`` seconds, shorter ones at the end."""
+
+    def __init__(self, counts: Sequence[int], players: int) -> None:
+        self._lock, self._players = threading.Lock(), players
+        self._rest = deque(Piece(i, range(count)) for i, count in enumerate(counts) if count)
+        self._playing: set[Piece] = set()
+        self._sent: dict[Piece, float] = {}  # those of them that helpers play, and since when
+        self._seconds: dict[int, float] = {}  # that a unit of a group takes here
+
+    @property
+    def over(self) -> bool:
+        with self._lock:
+            return not self._rest and not self._playing
+
+    def take(self, *, first: bool = False, sent: bool = False) -> Piece | None:
+        """The next piece, one unit as the ``first`` of a helper; None where all are handed out."""
+        with self._lock:
+            if not self._rest:
+                return None
+            group, units = self._rest.popleft()
+            size, seconds = 1, self._seconds.get(group)
+            if seconds is not None and not first:
+                share = len(units) // (2 * self._players)
+                size = max(1, min(share, int(_PIECE / max(seconds, 1e-6))))
+            if units[size:]:
+                self._rest.appendleft(Piece(group, units[size:]))
+            piece = Piece(group, units[:size])
+            self._playing.add(piece)
+            if sent:
+                self._sent[piece] = time.perf_counter()
+            return piece
+
+    def late(self) -> Piece | None:
+        """A piece that takes a helper much longer than it would take this process."""
+        with self._lock:
+            now = time.perf_counter()
+            for piece, since in self._sent.items():
+                expected = self._seconds.get(piece.group, float("inf")) * len(piece.units)
+                if now - since > _LATE * expected + _TICK:
+                    return piece
+            return None
+
+    def finish(self, piece: Piece, seconds: float | None = None) -> bool:
+        """Note that a piece is finished, and its time here; False where it was before."""
+        with self._lock:
+            if seconds is not None:
+                self._seconds[piece.group] = seconds / len(piece.units)
+            self._sent.pop(piece, None)
+            if piece not in self._playing:
+                return False
+            self._playing.remove(piece)
+            return True
+
+    def give_back(self, piece: Piece) -> None:
+        """Take back a piece from a helper that has died."""
+        with self._lock:
+            if self._sent.pop(piece, None) is not None:
+                self._playing.remove(piece)
+                self._rest.appendleft(piece)
+
+    def left(self) -> tuple[int, float]:
+        """Units that nobody plays yet, and their seconds here: infinite where nothing is known."""
+        with self._lock:
+            known = list(self._seconds.values())
+            usual = sum(known) / len(known) if known else float("inf")
+            seconds = [len(one.units) * self._seconds.get(one.group, usual) for one in self._rest]
+            return sum(len(one.units) for one in self._rest), sum(seconds)
+
+
+class _Crew:
+    """The helpers of one call, each with a thread here that sends and receives for it."""
+
+    def __init__(self, task: Task, schedule: _Schedule, most: int) -> None:
+        self._task, self._schedule, self._most = task, schedule, most
+        self._helpers: list[_Helper] = []
+        self._answers: queue.SimpleQueue[tuple[Piece, _Answer] | str] = queue.SimpleQueue()
+        self.over = threading.Event()
+        threading.Thread(target=self._gather, daemon=True).start()
+
+    def arrived(self, *, wait: bool) -> Iterator[tuple[Piece, list[Any]]]:
+        """The results that helpers have sent; with ``wait`` for a moment until there are some."""
+        with suppress(queue.Empty):
+            while True:
+                got = self._answers.get(wait, _TICK)
+                wait = False
+                if isinstance(got, str):
+                    warnings.warn(f"n_jobs has no effect: {got}", JobsWarning, stacklevel=5)
+                    continue
+                piece, (results, error, told) = got
+                for message, category, file, line in told:
+                    warnings.warn_explicit(message, category, file, line, registry=_TOLD)
+                if error is not None:
+                    raise error
+                if self._schedule.finish(piece):
+                    yield piece, results
+
+    def kill(self) -> None:
+        """End the helpers in the middle of their work."""
+        self.over.set()
+        for helper in self._helpers:
+            helper.kill()
+
+    def _gather(self) -> None:
+        """Find helpers as soon as they pay."""
+        start, compiled, sent = time.perf_counter(), COMPILING.seconds, b""
+        while not self.over.wait(_TICK):
+            units, seconds = self._schedule.left()
+            worked = time.perf_counter() - start - (COMPILING.seconds - compiled)
+            if COMPILING.now or (worked < _SOON and seconds == float("inf")):
+                continue
+            while len(self._helpers) < min(self._most, units):
+                each = seconds / (len(self._helpers) + 1)
+                helper = _rested() if each > 2 * _JOINING else None
+                few = len(_LIVING) < self._most  # others may be starting for an earlier call
+                if helper is None and few and worked > _SOON and each > _STARTUP:
+                    helper = _Helper()
+                if helper is None:
+                    break
+                self._helpers.append(helper)
+                try:
+                    sent = sent or _dumped(self._task)
+                except Exception as error:  # of any object within
+                    self._fail(f"it cannot be sent to another process: {error}")
+                    return
+                threading.Thread(target=self._attend, args=(helper, sent), daemon=True).start()
+
+    def _attend(self, helper: _Helper, task: bytes) -> None:
+        """Have a helper play pieces until none is left."""
+        piece, first = None, True
+        try:
+            if reason := helper.ask(task):
+                self._fail(reason)
+            while not self.over.is_set():
+                piece = self._schedule.take(first=first, sent=True)
+                if piece is None:
+                    break
+                self._answers.put((piece, helper.ask(piece)))
+                first = False
+        except (OSError, EOFError, ValueError, pickle.UnpicklingError):  # it has died
+            if piece is not None:
+                self._schedule.give_back(piece)
+            helper.kill()
+        else:
+            _RESTING.append(helper)
+
+    def _fail(self, reason: str) -> None:
+        if not self.over.is_set():
+            self.over.set()
+            self._answers.put(reason)
+
+
+# Helpers ---------------------------------------------------------------------------------------
+
+
+class _Answer(NamedTuple):
+    """What comes back of a piece."""
+
+    results: list[Any]
+    error: Exception | None
+    warnings: list[tuple[Any, Any, str, int]]  # arguments of ``warn_explicit``
+
+
+class _Helper:
+    """A process that plays pieces, as seen from this one."""
+
+    def __init__(self) -> None:
+        path = [str(folder) for folder in sys.path]
+        code = (
+            "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN);"
+            f" sys.path[:] = {path!r}; from {__name__} import help_out; help_out()"
+        )
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        _LIVING.add(self)
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def ask(self, what: Any) -> Any:
+        """Send a task or a piece, and wait for the answer."""
+        sent, received = self._process.stdin, self._process.stdout
+        assert sent is not None
+        assert received is not None
+        pickle.dump(what, sent)
+        sent.flush()
+        return pickle.load(received)
+
+    def kill(self) -> None:
+        """End it, whatever it does."""
+        _LIVING.discard(self)
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with suppress(OSError):
+                pipe.close()
+
+
+_LIVING: set[_Helper] = set()
+_RESTING: list[_Helper] = []  # those that have nothing to do
+_TOLD: dict[Any, Any] = {}  # warnings of helpers
+
+if hasattr(os, "register_at_fork"):  # a fork has no helpers of its own
+    os.register_at_fork(after_in_child=_RESTING.clear)
+    os.register_at_fork(after_in_child=_LIVING.clear)
+
+
+def _rested() -> _Helper | None:
+    """A helper that rests; None where none does."""
+    with suppress(IndexError):
+        while not (helper := _RESTING.pop()).is_alive:
+            helper.kill()
+        return helper
+    return None
+
+
+@atexit.register
+def _end() -> None:
+    while (helper := _rested()) is not None:
+        helper.kill()
+
+
+def _dumped(what: Any) -> bytes:
+    """Pickle also functions and classes of ``__main__``, and policies as the calls that make them:
+    they are templates here, and have no state.
+    """
+    from cloudpickle import CloudPickler
+
+    class Pickler(CloudPickler):
+        def reducer_override(self, one: Any) -> Any:
+            if isinstance(one, Policy):
+                return _made, (type(one), dict(one.config))
+            return super().reducer_override(one)
+
+    written = io.BytesIO()
+    Pickler(written).dump(what)
+    return written.getvalue()
+
+
+def _made(policy_class: type[Policy], config: dict[str, Any]) -> Policy:
+    return policy_class(**config)
+
+
+def help_out() -> None:
+    """Be a helper: play what standard input brings, until it ends or brings nothing for long."""
+    asked, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)  # what a task prints is no answer
+    task: Any = None
+    with suppress(EOFError, BrokenPipeError):
+        while True:
+            patience = threading.Timer(_IDLE, os._exit, (0,))
+            patience.daemon = True
+            patience.start()
+            what = pickle.load(asked)
+            patience.cancel()
+            if isinstance(what, bytes):
+                task, answer = _loaded(what)
+            else:
+                answer = _answered(task, what)
+            answers.write(answer)
+            answers.flush()
+
+
+def _loaded(text: bytes) -> tuple[Any, bytes]:
+    """A task, and the answer: why it cannot be loaded; empty where it is."""
+    try:
+        return pickle.loads(text), pickle.dumps("")
+    except Exception as error:  # of any object within
+        return None, pickle.dumps(f"another process cannot load it: {error}")
+
+
+def _answered(task: Task, piece: Piece) -> bytes:
+    results, error = [], None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        try:
+            results = _played(task, piece)
+        except Exception as raised:
+            raised.add_note(traceback.format_exc())
+            error = raised
+    told = [(one.message, one.category, one.filename, one.lineno) for one in caught]
+    try:
+        answer = _dumped(_Answer(results, error, told))
+        pickle.loads(answer)
+    except Exception as fault:
+        answer = pickle.dumps(_Answer([], DPBanditsError(f"{error or fault!r}"), []))
+    return answer
