@@ -15,7 +15,7 @@ from ..policies import Policy
 from ..privacy.continual import is_spent
 from ..privacy.ledger import empty_arrays
 from ..simulation.parallel import ProgressCallback
-from ..simulation.processes import shared_out
+from ..simulation.processes import Piece, shared_out
 from .adversary import Adversary
 from .loop import BAD_SENSITIVITY, DONE, SLOTS, Game, Run, Slots, Taken, loop_of, twin_of
 from .planting import Plant
@@ -156,7 +156,8 @@ class Play:
         return Game(self.horizon, self.adversary.position, *ends, grid, hides_arms, self.secure)
 
 
-class _Batches(NamedTuple):
+@dataclass(frozen=True)
+class _Batches:
     """The task of all batches: what ``look`` sees of them."""
 
     play: Play
@@ -172,9 +173,10 @@ def played(
 ) -> list[Any]:
     """The results of ``look`` for so many runs, batch by batch."""
     task, done = _Batches(play, play.batches(runs), look), 0
-    found: list[Any] = [None] * len(task.sizes)
-    for (_, units), results in shared_out(task, [len(task.sizes)], n_jobs):
-        found[units.start : units.stop] = results
-        done += sum(size for _, size in task.sizes[units.start : units.stop])
+
+    def tell(piece: Piece) -> None:
+        nonlocal done
+        done += sum(task.sizes[number][1] for number in piece.units)
         report(done, runs)
-    return found
+
+    return shared_out(task, [len(task.sizes)], n_jobs, tell)[0]

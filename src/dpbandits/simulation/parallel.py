@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from ..errors import ArgumentError, DPBanditsError
 from ..policies import Policy, Preset
@@ -12,7 +13,7 @@ from ..privacy.ledger import Ledger
 from ..session.state import State
 from ..validation import integer
 from ..validation import shown as brief
-from .processes import shared_out
+from .processes import Piece, shared_out
 from .tally import BAD_SENSITIVITY, DONE, LEDGER_FULL
 
 ProgressCallback = Callable[[int, int], None]
@@ -77,33 +78,35 @@ def play_all(
     runs: range,
     n_jobs: int,
     progress: ProgressCallback | bool,
-    play: Callable[[Policy, int], Any],
+    play: Callable[..., Any],
 ) -> list[list[Any]]:
-    """Call ``play(policy, run)`` for every policy and run.  Returns a list of results per policy,
-    in the order of runs for any ``n_jobs``.
+    """Call ``play(policy, run=run)`` for every policy and run.  Returns a list of results per
+    policy, in the order of runs for any ``n_jobs``.
 
     ``progress`` is called with (runs done, runs in all) after every piece; True shows a bar.
     """
-    found: list[list[Any]] = [[None] * len(runs) for _ in policies]
     done, total = 0, len(policies) * len(runs)
+
+    def tell(piece: Piece) -> None:
+        nonlocal done
+        done += len(piece.units)
+        report(done, total)
+
+    task = _Runs(policies, runs, play)
     with shown(progress) as report:
-        counts = [len(runs)] * len(policies)
-        for (i, units), played in shared_out(_Runs(policies, runs, play), counts, n_jobs):
-            found[i][units.start : units.stop] = played
-            done += len(units)
-            report(done, total)
-    return found
+        return shared_out(task, [len(runs)] * len(policies), n_jobs, tell)
 
 
-class _Runs(NamedTuple):
+@dataclass(frozen=True)
+class _Runs:
     """The task of all runs."""
 
     policies: list[Policy]
     runs: range
-    play: Callable[[Policy, int], Any]
+    play: Callable[..., Any]
 
     def __call__(self, policy: int, number: int) -> Any:
-        return self.play(self.policies[policy], self.runs[number])
+        return self.play(self.policies[policy], run=self.runs[number])
 
 
 def play_out(policy: Policy, state: State, advance: Callable[[], int]) -> Ledger:

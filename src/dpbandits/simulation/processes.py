@@ -36,7 +36,7 @@ Task = Callable[[int, int], Any]  # of a group, and the number of a unit in it
 
 _SOON = 0.3  # seconds of work before helpers are started
 _STARTUP = 2.0  # that a helper takes to start
-_JOINING = 0.25  # that it takes to begin with another task
+_JOINING = 0.5  # that it takes at most to begin with another task
 _PIECE = 0.25  # that a piece takes
 _TICK = 0.02  # between looks at whether helpers pay
 _LATE = 2.0  # times its own time: a piece that takes longer is late
@@ -50,40 +50,49 @@ class Piece(NamedTuple):
     units: range
 
 
-def shared_out(task: Task, counts: Sequence[int], n_jobs: int) -> Iterator[tuple[Piece, list[Any]]]:
+def shared_out(
+    task: Task, counts: Sequence[int], n_jobs: int, report: Callable[[Piece], None]
+) -> list[list[Any]]:
     """Play ``task(group, number)`` for so many units of every group.
 
     Args:
         task: gives the same result in any process.
         counts: units of each group, which take about as long as each other.
         n_jobs: processes; -1 for one per core.
+        report: called with each piece that is finished.
 
-    Yields:
-        Pieces with the results of their units, as they come.  Exceptions and warnings of helpers
-        are raised here.
+    Returns:
+        The results of each group, in order.  Exceptions and warnings of helpers are raised here.
 
     Warns:
         JobsWarning: the task cannot be sent to another process, and is played here alone.
     """
+    found: list[list[Any]] = [[None] * count for count in counts]
     players = min(sum(counts), _cores() if n_jobs == -1 else n_jobs)
     schedule = _Schedule(counts, players)
     crew = _Crew(task, schedule, players - 1) if players > 1 else None
+
+    def keep(piece: Piece, results: list[Any], seconds: float | None = None) -> None:
+        if schedule.finish(piece, seconds):
+            found[piece.group][piece.units.start : piece.units.stop] = results
+            report(piece)
+
     try:
         while not schedule.over:
             piece = schedule.take() or schedule.late()
             if piece is not None:
                 started = time.perf_counter()
                 results = _played(task, piece)
-                if schedule.finish(piece, time.perf_counter() - started):
-                    yield piece, results
-            if crew is not None:
-                yield from crew.arrived(wait=piece is None)
+                keep(piece, results, time.perf_counter() - started)
+            for arrived in () if crew is None else crew.arrived(wait=piece is None):
+                keep(*arrived)
     except BaseException:
         if crew is not None:
             crew.kill()
         raise
     if crew is not None:
         crew.over.set()
+    return found
 
 
 def _played(task: Task, piece: Piece) -> list[Any]:
@@ -190,8 +199,7 @@ class _Crew:
                     warnings.warn_explicit(message, category, file, line, registry=_TOLD)
                 if error is not None:
                     raise error
-                if self._schedule.finish(piece):
-                    yield piece, results
+                yield piece, results
 
     def kill(self) -> None:
         """End the helpers in the middle of their work."""
@@ -203,25 +211,27 @@ class _Crew:
         """Find helpers as soon as they pay."""
         start, compiled, sent = time.perf_counter(), COMPILING.seconds, b""
         while not self.over.wait(_TICK):
-            units, seconds = self._schedule.left()
             worked = time.perf_counter() - start - (COMPILING.seconds - compiled)
-            if COMPILING.now or (worked < _SOON and seconds == float("inf")):
-                continue
-            while len(self._helpers) < min(self._most, units):
-                each = seconds / (len(self._helpers) + 1)
-                helper = _rested() if each > 2 * _JOINING else None
-                few = len(_LIVING) < self._most  # others may be starting for an earlier call
-                if helper is None and few and worked > _SOON and each > _STARTUP:
-                    helper = _Helper()
-                if helper is None:
-                    break
-                self._helpers.append(helper)
+            while not COMPILING.now and self._pays(worked, _JOINING if _RESTING else _STARTUP):
                 try:
                     sent = sent or _dumped(self._task)
                 except Exception as error:  # of any object within
                     self._fail(f"it cannot be sent to another process: {error}")
                     return
+                helper = _rested() or _Helper()
+                self._helpers.append(helper)
                 threading.Thread(target=self._attend, args=(helper, sent), daemon=True).start()
+
+    def _pays(self, worked: float, delay: float) -> bool:
+        """Whether another helper pays, which comes with this delay."""
+        units, seconds = self._schedule.left()
+        helpers = len(self._helpers)
+        if helpers >= min(self._most, units) or delay > seconds / (helpers + 1):
+            return False
+        if worked < _SOON and seconds == float("inf"):
+            return False
+        # Of those that live, others may still be starting for an earlier call.
+        return bool(_RESTING) or (worked >= _SOON and len(_LIVING) < self._most)
 
     def _attend(self, helper: _Helper, task: bytes) -> None:
         """Have a helper play pieces until none is left."""
@@ -271,6 +281,7 @@ class _Helper:
         self._process = subprocess.Popen(
             [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
+        self._pipes = self._process.stdin, self._process.stdout
         _LIVING.add(self)
 
     @property
@@ -279,7 +290,7 @@ class _Helper:
 
     def ask(self, what: Any) -> Any:
         """Send a task or a piece, and wait for the answer."""
-        sent, received = self._process.stdin, self._process.stdout
+        sent, received = self._pipes
         assert sent is not None
         assert received is not None
         pickle.dump(what, sent)
@@ -291,7 +302,7 @@ class _Helper:
         _LIVING.discard(self)
         self._process.kill()
         self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
+        for pipe in filter(None, self._pipes):
             with suppress(OSError):
                 pipe.close()
 

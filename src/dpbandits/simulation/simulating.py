@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,8 +137,9 @@ def simulate(
     marks = recorded_rounds(horizon, record)
     warn_of_clipping(chosen, environment, stacklevel=3)
 
-    game = _Game(environment, horizon, seed, marks, round_by_round, question)
-    finished = play_all(chosen, numbers, n_jobs, progress, game)
+    game: dict[str, Any] = {"horizon": horizon, "seed": seed, "marks": marks, "asked": question}
+    play_one = partial(play, environment=environment, round_by_round=round_by_round, **game)
+    finished = play_all(chosen, numbers, n_jobs, progress, play_one)
     described = {repr(environment): _describe_environment(environment)}
     info: dict[str, Any] = {
         "horizon": horizon,
@@ -317,21 +319,6 @@ def play(
 
     ledger = play_out(policy, state, advance)
     return _Run.of(tally, int(policy.kernels.recommend(policy.params, state.public)), ledger)
-
-
-class _Game(NamedTuple):
-    """The arguments of ``play`` that all runs share."""
-
-    environment: World
-    horizon: int
-    seed: int
-    marks: np.ndarray
-    round_by_round: bool
-    asked: Question | None
-
-    def __call__(self, policy: Policy, run: int) -> _Run:
-        environment, horizon, seed, marks, each, asked = self
-        return play(policy, environment, horizon, run, seed, marks, each, asked=asked)
 
 
 def _parameter_of(environment: World, n_models: int) -> np.ndarray:
