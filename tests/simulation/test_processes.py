@@ -237,4 +237,4 @@ def test_an_interruption_ends_helpers(asked: list[Any]):
 
     with pytest.raises(KeyboardInterrupt):
         shared_out(task, [UNITS], 2, interrupt)
-    assert set(processes._RESTING) == processes._LIVING
+    assert set(processes._RESTING) >= processes._LIVING

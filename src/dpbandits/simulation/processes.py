@@ -26,7 +26,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from ..errors import DPBanditsError, JobsWarning
 from ..kernel import COMPILING
@@ -181,7 +181,7 @@ class _Crew:
     def __init__(self, task: Task, schedule: _Schedule, most: int) -> None:
         self._task, self._schedule, self._most = task, schedule, most
         self._helpers: list[_Helper] = []
-        self._answers: queue.SimpleQueue[tuple[Piece, _Answer] | str] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[tuple[Piece, bytes] | str] = queue.SimpleQueue()
         self.over = threading.Event()
         threading.Thread(target=self._gather, daemon=True).start()
 
@@ -194,7 +194,8 @@ class _Crew:
                 if isinstance(got, str):
                     warnings.warn(f"n_jobs has no effect: {got}", JobsWarning, stacklevel=5)
                     continue
-                piece, (results, error, told) = got
+                piece, answer = got
+                results, error, told = pickle.loads(answer)
                 for message, category, file, line in told:
                     warnings.warn_explicit(message, category, file, line, registry=_TOLD)
                 if error is not None:
@@ -237,7 +238,7 @@ class _Crew:
         """Have a helper play pieces until none is left."""
         piece, first = None, True
         try:
-            if reason := helper.ask(task):
+            if reason := helper.ask(task).decode():
                 self._fail(reason)
             while not self.over.is_set():
                 piece = self._schedule.take(first=first, sent=True)
@@ -245,12 +246,13 @@ class _Crew:
                     break
                 self._answers.put((piece, helper.ask(piece)))
                 first = False
-        except (OSError, EOFError, ValueError, pickle.UnpicklingError):  # it has died
+        except (OSError, EOFError, ValueError):  # it has died
             if piece is not None:
                 self._schedule.give_back(piece)
             helper.kill()
         else:
-            _RESTING.append(helper)
+            if helper in _LIVING:  # not killed
+                _RESTING.append(helper)
 
     def _fail(self, reason: str) -> None:
         if not self.over.is_set():
@@ -259,14 +261,6 @@ class _Crew:
 
 
 # Helpers ---------------------------------------------------------------------------------------
-
-
-class _Answer(NamedTuple):
-    """What comes back of a piece."""
-
-    results: list[Any]
-    error: Exception | None
-    warnings: list[tuple[Any, Any, str, int]]  # arguments of ``warn_explicit``
 
 
 class _Helper:
@@ -288,14 +282,14 @@ class _Helper:
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
-    def ask(self, what: Any) -> Any:
+    def ask(self, what: bytes | Piece) -> bytes:
         """Send a task or a piece, and wait for the answer."""
         sent, received = self._pipes
         assert sent is not None
         assert received is not None
         pickle.dump(what, sent)
         sent.flush()
-        return pickle.load(received)
+        return _read(received)
 
     def kill(self) -> None:
         """End it, whatever it does."""
@@ -352,6 +346,21 @@ def _made(policy_class: type[Policy], config: dict[str, Any]) -> Policy:
     return policy_class(**config)
 
 
+def _write(answer: bytes, to: IO[bytes]) -> None:
+    to.write(len(answer).to_bytes(8, "little"))
+    to.write(answer)
+    to.flush()
+
+
+def _read(source: IO[bytes]) -> bytes:
+    """What ``_write`` has written; it is unpickled later, while the helper goes on."""
+    head = source.read(8)
+    answer = source.read(size := int.from_bytes(head, "little"))
+    if len(head) < 8 or len(answer) < size:
+        raise EOFError
+    return answer
+
+
 def help_out() -> None:
     """Be a helper: play what standard input brings, until it ends or brings nothing for long."""
     asked, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
@@ -366,23 +375,23 @@ def help_out() -> None:
             what = pickle.load(asked)
             patience.cancel()
             if isinstance(what, bytes):
-                task, answer = _loaded(what)
+                task, reason = _loaded(what)
+                _write(reason.encode(), answers)
             else:
-                answer = _answered(task, what)
-            answers.write(answer)
-            answers.flush()
+                _write(_answered(task, what), answers)
 
 
-def _loaded(text: bytes) -> tuple[Any, bytes]:
-    """A task, and the answer: why it cannot be loaded; empty where it is."""
+def _loaded(text: bytes) -> tuple[Any, str]:
+    """A task, and why it cannot be loaded: nothing where it can."""
     try:
-        return pickle.loads(text), pickle.dumps("")
+        return pickle.loads(text), ""
     except Exception as error:  # of any object within
-        return None, pickle.dumps(f"another process cannot load it: {error}")
+        return None, f"another process cannot load it: {error}"
 
 
 def _answered(task: Task, piece: Piece) -> bytes:
-    results, error = [], None
+    results: list[Any] = []
+    error: Exception | None = None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         try:
@@ -391,9 +400,12 @@ def _answered(task: Task, piece: Piece) -> bytes:
             raised.add_note(traceback.format_exc())
             error = raised
     told = [(one.message, one.category, one.filename, one.lineno) for one in caught]
+    if error is None and not told:
+        with suppress(Exception):
+            return pickle.dumps((results, None, []))
     try:
-        answer = _dumped(_Answer(results, error, told))
+        answer = _dumped((results, error, told))
         pickle.loads(answer)
     except Exception as fault:
-        answer = pickle.dumps(_Answer([], DPBanditsError(f"{error or fault!r}"), []))
+        answer = pickle.dumps(([], DPBanditsError(f"{error or fault!r}"), []))
     return answer
