@@ -26,7 +26,7 @@ from .evaluate import evaluate
 from .evaluate_privately import evaluate_privately
 from .exact import exact
 from .first_run import announce_compilation
-from .inputs import AsJson, clear_errors, dated
+from .inputs import AsJson, Cluster, clear_errors, dated
 from .kept import conclude, decided, inspect, intervals, restore
 from .merge import merge
 from .plan import plan
@@ -69,20 +69,12 @@ def _job_count(jobs: int) -> int:
 
     if jobs != -1 and not 1 <= jobs <= MOST_JOBS:
         raise typer.BadParameter(
-            f"must be -1, for one thread per core, or between 1 and {MOST_JOBS}, got {jobs}"
+            f"must be -1, for one process per core, or between 1 and {MOST_JOBS}, got {jobs}"
         )
     return jobs
 
 
 Jobs = Annotated[int, Option(callback=_job_count, help="Number of processes; -1 for one per core.")]
-Cluster = Annotated[
-    str | None,
-    Option(
-        metavar="ADDRESS",
-        help="Compute on a Dask cluster: tcp://host:8786, tls://host:8786, or local:4 for four"
-        " processes on this machine.",
-    ),
-]
 Force = Annotated[
     bool,
     Option(

@@ -24,11 +24,13 @@ import time
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
+from itertools import pairwise
 from typing import IO, Any, NamedTuple
 
-from ..errors import DPBanditsError, JobsWarning
+from ..errors import ArgumentError, DPBanditsError, JobsWarning
 from ..kernel import COMPILING
 from ..policies import Policy
 
@@ -40,6 +42,7 @@ _JOINING = 0.5  # that it takes at most to begin with another task
 _PIECE = 0.25  # that a piece takes
 _TICK = 0.02  # between looks at whether helpers pay
 _LATE = 2.0  # times its own time: a piece that takes longer is late
+_MOST_PARTS = 16  # pieces of a group for a cluster
 _IDLE = 30.0  # seconds after which a helper ends that has nothing to do
 
 
@@ -48,6 +51,12 @@ class Piece(NamedTuple):
 
     group: int
     units: range
+
+
+# Whoever plays pieces of a pickled task in the place of helpers, such as a cluster: for all pieces
+# it returns what ``answered`` does.
+Elsewhere = Callable[[bytes, Sequence[Piece]], Iterable[tuple[Piece, bytes]]]
+ELSEWHERE: ContextVar[Elsewhere | None] = ContextVar("ELSEWHERE", default=None)
 
 
 def shared_out(
@@ -68,6 +77,12 @@ def shared_out(
         JobsWarning: the task cannot be sent to another process, and is played here alone.
     """
     found: list[list[Any]] = [[None] * count for count in counts]
+    if (elsewhere := ELSEWHERE.get()) is not None:
+        pieces = [Piece(i, part) for i, count in enumerate(counts) for part in _parts(count)]
+        for piece, answer in elsewhere(_dumped_for_others(task), pieces):
+            found[piece.group][piece.units.start : piece.units.stop] = results_of(answer)
+            report(piece)
+        return found
     players = min(sum(counts), _cores() if n_jobs == -1 else n_jobs)
     schedule = _Schedule(counts, players)
     crew = _Crew(task, schedule, players - 1) if players > 1 else None
@@ -79,12 +94,12 @@ def shared_out(
 
     try:
         while not schedule.over:
-            piece = schedule.take() or schedule.late()
-            if piece is not None:
+            own = schedule.take() or schedule.late()
+            if own is not None:
                 started = time.perf_counter()
-                results = _played(task, piece)
-                keep(piece, results, time.perf_counter() - started)
-            for arrived in () if crew is None else crew.arrived(wait=piece is None):
+                results = _played(task, own)
+                keep(own, results, time.perf_counter() - started)
+            for arrived in () if crew is None else crew.arrived(wait=own is None):
                 keep(*arrived)
     except BaseException:
         if crew is not None:
@@ -97,6 +112,24 @@ def shared_out(
 
 def _played(task: Task, piece: Piece) -> list[Any]:
     return [task(piece.group, number) for number in piece.units]
+
+
+def results_of(answer: bytes) -> list[Any]:
+    """The results of a piece; what was raised or told there is so here."""
+    results: list[Any]
+    results, error, told = pickle.loads(answer)
+    for message, category, file, line in told:
+        warnings.warn_explicit(message, category, file, line, registry=_TOLD)
+    if error is not None:
+        raise error
+    return results
+
+
+def _parts(count: int) -> list[range]:
+    """So many units in pieces for a cluster."""
+    parts = min(count, _MOST_PARTS)
+    ends = [count * i // parts for i in range(parts + 1)]
+    return [range(*ends) for ends in pairwise(ends)]
 
 
 def _cores() -> int:
@@ -195,12 +228,7 @@ class _Crew:
                     warnings.warn(f"n_jobs has no effect: {got}", JobsWarning, stacklevel=5)
                     continue
                 piece, answer = got
-                results, error, told = pickle.loads(answer)
-                for message, category, file, line in told:
-                    warnings.warn_explicit(message, category, file, line, registry=_TOLD)
-                if error is not None:
-                    raise error
-                yield piece, results
+                yield piece, results_of(answer)
 
     def kill(self) -> None:
         """End the helpers in the middle of their work."""
@@ -214,12 +242,13 @@ class _Crew:
         while not self.over.wait(_TICK):
             worked = time.perf_counter() - start - (COMPILING.seconds - compiled)
             while not COMPILING.now and self._pays(worked, _JOINING if _RESTING else _STARTUP):
+                helper = _rested() or _Helper()  # which starts meanwhile
                 try:
                     sent = sent or _dumped(self._task)
                 except Exception as error:  # of any object within
                     self._fail(f"it cannot be sent to another process: {error}")
+                    _RESTING.append(helper)
                     return
-                helper = _rested() or _Helper()
                 self._helpers.append(helper)
                 threading.Thread(target=self._attend, args=(helper, sent), daemon=True).start()
 
@@ -325,14 +354,15 @@ def _end() -> None:
         helper.kill()
 
 
-def _dumped(what: Any) -> bytes:
+def _dumped(what: Any, refuse: Callable[[Any], None] = lambda one: None) -> bytes:
     """Pickle also functions and classes of ``__main__``, and policies as the calls that make them:
-    they are templates here, and have no state.
+    they are templates here, and have no state.  ``refuse`` is called with objects within.
     """
     from cloudpickle import CloudPickler
 
     class Pickler(CloudPickler):
         def reducer_override(self, one: Any) -> Any:
+            refuse(one)
             if isinstance(one, Policy):
                 return _made, (type(one), dict(one.config))
             return super().reducer_override(one)
@@ -340,6 +370,24 @@ def _dumped(what: Any) -> bytes:
     written = io.BytesIO()
     Pickler(written).dump(what)
     return written.getvalue()
+
+
+def _dumped_for_others(task: Task) -> bytes:
+    """Pickle a task for other machines, which are sent no data of people."""
+
+    def refuse(one: Any) -> None:
+        if getattr(type(one), "holds_data", False):
+            raise ArgumentError(
+                f"environment must hold no data, because a cluster is sent none, got {one!r}",
+                "environment",
+            )
+
+    try:
+        return _dumped(task, refuse)
+    except (AttributeError, TypeError, pickle.PicklingError) as error:
+        raise ArgumentError(
+            f"cluster cannot be sent what a policy or adversary has: {error}"
+        ) from None
 
 
 def _made(policy_class: type[Policy], config: dict[str, Any]) -> Policy:
@@ -378,7 +426,7 @@ def help_out() -> None:
                 task, reason = _loaded(what)
                 _write(reason.encode(), answers)
             else:
-                _write(_answered(task, what), answers)
+                _write(answered(task, what), answers)
 
 
 def _loaded(text: bytes) -> tuple[Any, str]:
@@ -389,7 +437,8 @@ def _loaded(text: bytes) -> tuple[Any, str]:
         return None, f"another process cannot load it: {error}"
 
 
-def _answered(task: Task, piece: Piece) -> bytes:
+def answered(task: Task, piece: Piece) -> bytes:
+    """Play a piece, for ``results_of``."""
     results: list[Any] = []
     error: Exception | None = None
     with warnings.catch_warnings(record=True) as caught:
