@@ -17,6 +17,7 @@ import pytest
 import dpbandits as dpb
 from dpbandits import ZCDP, replay, simulate
 from dpbandits.algorithms import UCB1, MergedIMED
+from dpbandits.auditing import playing
 from dpbandits.environments import Bernoulli, Delay, DoctorReplay, GaussianContexts
 from dpbandits.errors import ArgumentError, JobsWarning
 from dpbandits.kernel import kernel
@@ -185,9 +186,10 @@ def test_simulations_and_replays_are_the_same(game: str, asked: list[Any]):
         pd.testing.assert_frame_equal(one.frame, two.frame, check_exact=True)
 
 
-def test_audits_are_the_same(asked: list[Any]):
+def test_audits_are_the_same(asked: list[Any], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(playing, "_LONGEST_BATCH", 20)
     policy = MergedIMED(2, budget=ZCDP(0.5))
-    one, two = (dpb.audit(policy, runs=200, n_jobs=n, seed=5) for n in (1, 2))
+    one, two = (dpb.audit(policy, runs=100, n_jobs=n, seed=5) for n in (1, 2))
     assert any(isinstance(what, Piece) for what in asked)
     assert one.scores.equals(two.scores)
 
