@@ -350,7 +350,7 @@ def _rested() -> _Helper | None:
 
 @atexit.register
 def _end() -> None:
-    while (helper := _rested()) is not None:
+    for helper in list(_LIVING):
         helper.kill()
 
 
