@@ -34,7 +34,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     until one has answered, or has died.
     """
     told: list[Any] = []
-    helped, ask, here = threading.Event(), processes._Helper.ask, processes._played
+    helped, ask, here = threading.Event(), processes._Helper.ask, processes.played
 
     def asking(self: Any, what: Any) -> Any:
         told.append(what)
@@ -57,7 +57,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(processes, "_Crew", Crew)
     for name in ("_SOON", "_STARTUP", "_JOINING"):
         monkeypatch.setattr(processes, name, 0.0)
-    monkeypatch.setattr(processes, "_played", played)
+    monkeypatch.setattr(processes, "played", played)
     monkeypatch.setattr(processes._Helper, "ask", asking)
     return told
 
@@ -84,7 +84,9 @@ def test_every_unit_is_played_once_whoever_plays_it(asked: list[Any]):
     assert len(players) == 2
 
 
-def test_what_cannot_be_sent_is_played_here_and_named(asked: list[Any]):
+def test_what_cannot_be_sent_is_played_here_and_named(
+    asked: list[Any], monkeypatch: pytest.MonkeyPatch
+):
     lock = threading.Lock()
 
     def task(group: int, number: int) -> int:
@@ -92,15 +94,30 @@ def test_what_cannot_be_sent_is_played_here_and_named(asked: list[Any]):
             time.sleep(0.01)
             return number
 
-    start = processes._played
+    start = processes.played
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(processes, "_played", lambda task, piece: [task(0, n) for n in piece.units])
+        patch.setattr(processes, "played", lambda task, piece: [task(0, n) for n in piece.units])
         with pytest.warns(
             JobsWarning, match=r"n_jobs has no effect: .*cannot pickle '_thread.lock"
         ):
             assert shared(task, UNITS) == [list(range(UNITS))]
-    assert processes._played is start
+    assert processes.played is start
     assert not asked
+
+
+def test_without_an_interpreter_all_is_played_here(
+    asked: list[Any], monkeypatch: pytest.MonkeyPatch
+):
+    def task(group: int, number: int) -> int:
+        time.sleep(0.01)
+        return number
+
+    monkeypatch.setattr(processes, "_RESTING", [])
+    monkeypatch.setattr(processes, "_LIVING", set())
+    monkeypatch.setattr(processes, "played", lambda task, piece: [task(0, n) for n in piece.units])
+    monkeypatch.setattr(processes.sys, "executable", "")
+    with pytest.warns(JobsWarning, match="no process can be started: this program is no Python"):
+        assert shared(task, UNITS) == [list(range(UNITS))]
 
 
 def test_short_work_is_played_here_alone():

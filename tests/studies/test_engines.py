@@ -356,7 +356,7 @@ def test_plans_and_audits_on_a_cluster_are_those_of_one_process(cluster: Any):
 
     here, told = both(), []
     with engine.playing(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(processes, "_played", lambda *one: told.append(one))
+        patch.setattr(processes, "played", lambda *one: told.append(one))
         there = both()
     assert not told
     for one, other in zip(here, there, strict=True):

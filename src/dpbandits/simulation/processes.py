@@ -53,9 +53,8 @@ class Piece(NamedTuple):
     units: range
 
 
-# Whoever plays pieces of a pickled task in the place of helpers, such as a cluster: for all pieces
-# it returns what ``answered`` does.
-Elsewhere = Callable[[bytes, Sequence[Piece]], Iterable[tuple[Piece, bytes]]]
+# Plays pieces of a pickled task in the place of helpers, such as a cluster.
+Elsewhere = Callable[[bytes, Sequence[Piece]], Iterable[tuple[Piece, list[Any]]]]
 ELSEWHERE: ContextVar[Elsewhere | None] = ContextVar("ELSEWHERE", default=None)
 
 
@@ -79,8 +78,8 @@ def shared_out(
     found: list[list[Any]] = [[None] * count for count in counts]
     if (elsewhere := ELSEWHERE.get()) is not None:
         pieces = [Piece(i, part) for i, count in enumerate(counts) for part in _parts(count)]
-        for piece, answer in elsewhere(_dumped_for_others(task), pieces):
-            found[piece.group][piece.units.start : piece.units.stop] = results_of(answer)
+        for piece, results in elsewhere(_dumped_for_others(task), pieces):
+            found[piece.group][piece.units.start : piece.units.stop] = results
             report(piece)
         return found
     players = min(sum(counts), _cores() if n_jobs == -1 else n_jobs)
@@ -97,7 +96,7 @@ def shared_out(
             own = schedule.take() or schedule.late()
             if own is not None:
                 started = time.perf_counter()
-                results = _played(task, own)
+                results = played(task, own)
                 keep(own, results, time.perf_counter() - started)
             for arrived in () if crew is None else crew.arrived(wait=own is None):
                 keep(*arrived)
@@ -110,19 +109,9 @@ def shared_out(
     return found
 
 
-def _played(task: Task, piece: Piece) -> list[Any]:
+def played(task: Task, piece: Piece) -> list[Any]:
+    """The results of a piece."""
     return [task(piece.group, number) for number in piece.units]
-
-
-def results_of(answer: bytes) -> list[Any]:
-    """The results of a piece; what was raised or told there is so here."""
-    results: list[Any]
-    results, error, told = pickle.loads(answer)
-    for message, category, file, line in told:
-        warnings.warn_explicit(message, category, file, line, registry=_TOLD)
-    if error is not None:
-        raise error
-    return results
 
 
 def _parts(count: int) -> list[range]:
@@ -227,8 +216,12 @@ class _Crew:
                 if isinstance(got, str):
                     warnings.warn(f"n_jobs has no effect: {got}", JobsWarning, stacklevel=5)
                     continue
-                piece, answer = got
-                yield piece, results_of(answer)
+                piece, (results, error, told) = got[0], pickle.loads(got[1])
+                for message, category, file, line in told:
+                    warnings.warn_explicit(message, category, file, line, registry=_TOLD)
+                if error is not None:
+                    raise error
+                yield piece, results
 
     def kill(self) -> None:
         """End the helpers in the middle of their work."""
@@ -242,7 +235,11 @@ class _Crew:
         while not self.over.wait(_TICK):
             worked = time.perf_counter() - start - (COMPILING.seconds - compiled)
             while not COMPILING.now and self._pays(worked, _JOINING if _RESTING else _STARTUP):
-                helper = _rested() or _Helper()  # which starts meanwhile
+                try:
+                    helper = _rested() or _Helper()  # which starts meanwhile
+                except OSError as error:
+                    self._fail(f"no process can be started: {error}")
+                    return
                 try:
                     sent = sent or _dumped(self._task)
                 except Exception as error:  # of any object within
@@ -296,6 +293,8 @@ class _Helper:
     """A process that plays pieces, as seen from this one."""
 
     def __init__(self) -> None:
+        if getattr(sys, "frozen", False) or not sys.executable:
+            raise OSError("this program is no Python interpreter")
         path = [str(folder) for folder in sys.path]
         code = (
             "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN);"
@@ -426,7 +425,7 @@ def help_out() -> None:
                 task, reason = _loaded(what)
                 _write(reason.encode(), answers)
             else:
-                _write(answered(task, what), answers)
+                _write(_answered(task, what), answers)
 
 
 def _loaded(text: bytes) -> tuple[Any, str]:
@@ -437,14 +436,14 @@ def _loaded(text: bytes) -> tuple[Any, str]:
         return None, f"another process cannot load it: {error}"
 
 
-def answered(task: Task, piece: Piece) -> bytes:
-    """Play a piece, for ``results_of``."""
+def _answered(task: Task, piece: Piece) -> bytes:
+    """The results of a piece, what was raised in its place, and warnings."""
     results: list[Any] = []
     error: Exception | None = None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         try:
-            results = _played(task, piece)
+            results = played(task, piece)
         except Exception as raised:
             raised.add_note(traceback.format_exc())
             error = raised

@@ -148,7 +148,9 @@ class Dask:
         """
         with self._ready() as client:
 
-            def elsewhere(task: bytes, pieces: Sequence[Piece]) -> Iterator[tuple[Piece, bytes]]:
+            def elsewhere(
+                task: bytes, pieces: Sequence[Piece]
+            ) -> Iterator[tuple[Piece, list[Any]]]:
                 texts = {i: (code_digest(), task, *piece) for i, piece in enumerate(pieces)}
                 names = {i: f"a task, units {piece.units}" for i, piece in enumerate(pieces)}
                 for i, answer in self._answers(client, play_piece, texts, names):

@@ -24,7 +24,7 @@ import numpy as np
 from .. import __version__
 from ..errors import ArgumentError, DPBanditsError
 from ..rooms import papers
-from ..simulation.processes import Piece, answered
+from ..simulation.processes import Piece, played
 from ..source import code_digest
 from .cells import Cell, Outcome, cells_of
 from .study import Study, parse
@@ -139,7 +139,7 @@ def play_piece(asked: tuple[str, bytes, int, range]) -> Answer:
             found = _task(task)
     except (DPBanditsError, ImportError) as error:
         raise ArgumentError(f"worker {worker} refuses: {error}") from None
-    return Answer(answered(found, Piece(group, units)), worker, machine())
+    return Answer(played(found, Piece(group, units)), worker, machine())
 
 
 @functools.lru_cache(maxsize=4)
