@@ -4,7 +4,11 @@ libraries.
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +25,19 @@ LONG, RUNS = 10**7, 100
 SERVED = 200_000  # rounds by pull and update, which LONG would take minutes for
 HORIZON, SEEDS = 100_000, 10  # for peers
 SAMPLE = 1000  # runs to compare laws of regret by
+MANY = 10_000  # runs whose memory is measured
+SHARED = 70_000  # runs that take one process about 30 seconds
+MEASURE = """
+import re
+from pathlib import Path
+import dpbandits as dpb
+policy, world = dpb.algorithms.UCB1(5), dpb.environments.Bernoulli({means})
+peaks = []
+for runs in (2, {runs}):
+    dpb.simulate(policy, world, horizon=1000, runs=runs).summary()
+    peaks.append(int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]))
+print((peaks[1] - peaks[0]) / 1024)
+"""
 
 
 def rows(size: float) -> Iterator[Row]:
@@ -32,7 +49,40 @@ def rows(size: float) -> Iterator[Row]:
     yield Row(name, 1e3 * seconds, "ms", "<= 20")
     yield _sweep(environment, horizon, runs, scaled(20, size, 2))
     yield from _round_by_round(adac, environment, seconds / runs, horizon, size)
+    yield from _many(scaled(MANY, size, 500))
+    yield from _shared_out(environment, size)
     yield from against_peers(environment, size)
+
+
+def _many(runs: int) -> Iterator[Row]:
+    """Memory of many runs and of their summary, in a process of its own."""
+    name = f"peak memory of {runs:,} runs with summary"
+    if not Path("/proc/self/status").exists():
+        yield Row.skipped(name, ImportError("this system has no /proc"))
+        return
+    code = MEASURE.format(means=MEANS, runs=runs)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    peak = float(done.stdout)
+    yield Row(name, peak, "MB", "<= 300")
+    regrets = 8e-6 * runs * len(recorded_rounds(1000, 200))
+    yield Row("  against the recorded regrets alone", peak / regrets, "x", "<= 20")
+
+
+def _shared_out(environment: Any, size: float) -> Iterator[Row]:
+    """Short runs, which Python takes most of the time of, in one process and in two."""
+    policy = dpb.algorithms.MergedIMED(5, budget=dpb.ZCDP(0.1))
+
+    def seconds(runs: int, n_jobs: int) -> float:
+        start = time.perf_counter()
+        dpb.simulate(policy, environment, horizon=HORIZON, runs=runs, record=1, n_jobs=n_jobs)
+        return time.perf_counter() - start
+
+    seconds(2, 1)
+    for runs, target in ((scaled(SHARED, size, 60), ">= 1.8"), (50, ">= 0.9")):
+        one = seconds(runs, 1)
+        two = seconds(runs, 2)
+        name = f"MergedIMED, {runs:,} runs: two processes against one"
+        yield Row(name, one / two, "x", target, f"by the clock; one takes {one:.1f} s")
 
 
 def _played(policy: Any, environment: Any, horizon: int, runs: int) -> float:

@@ -101,6 +101,10 @@ class ClusterWarning(UserWarning):
     """
 
 
+class JobsWarning(UserWarning):
+    """Work that was to be shared among processes cannot be sent to another one."""
+
+
 class StudyError(ArgumentError):
     """A study file is wrong; ``problems`` lists everything that is, each with its place in the
     file.

@@ -31,6 +31,7 @@ import shlex
 import stat
 import sys
 import tempfile
+import time
 import types
 import warnings
 import weakref
@@ -190,10 +191,40 @@ class _Compiler(compiler.Compiler):
         collects = gc.isenabled()
         try:
             gc.disable()
-            return self._compile_bytecode()
+            with COMPILING:
+                return self._compile_bytecode()
         finally:
             if collects:
                 gc.enable()
+
+
+class _Stopwatch:
+    """The time that this process compiles; numba lets one thread at a time."""
+
+    def __init__(self) -> None:
+        self._depth, self._before, self._since = 0, 0.0, 0.0
+
+    @property
+    def now(self) -> bool:
+        """Whether it compiles now."""
+        return self._depth > 0
+
+    @property
+    def seconds(self) -> float:
+        """How long it has compiled."""
+        return self._before + (time.perf_counter() - self._since if self.now else 0.0)
+
+    def __enter__(self) -> None:
+        self._since = self._since if self.now else time.perf_counter()
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        before = self.seconds
+        self._depth -= 1
+        self._before = self._before if self.now else before
+
+
+COMPILING = _Stopwatch()
 
 
 class _Linked(CPUDispatcher):
@@ -219,6 +250,9 @@ class _Linked(CPUDispatcher):
 
     def __call__(self, *arguments: Any) -> Any:
         return self._from_python(*arguments)
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.py_func, self._digest)
 
 
 class _Inlined(_Linked):

@@ -387,7 +387,7 @@ def test_regret_is_told_with_privacy_where_there_is_a_radius_or_none() -> None:
         *(
             (
                 ["run", "study.toml", "--jobs", jobs],
-                f"'--jobs': must be -1, for one thread per core, or between 1 and 1024, got {jobs}",
+                f"'--jobs': must be -1, for one process per core, or between 1 and 1024, got {jobs}",
             )
             for jobs in ("-2", "0", "1025")
         ),

@@ -39,7 +39,7 @@ from dpbandits.cli import app
 from dpbandits.policies import DEFAULTS, Preset, registered
 from dpbandits.policies import registry as policies
 from dpbandits.studies import load_study, run_study
-from dpbandits.studies.engines import Threads
+from dpbandits.studies.engines import Processes
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -114,7 +114,7 @@ def test_the_study_files_run(page, tmp_path):
         path = tmp_path / f"{number}.toml"
         path.write_text(text)
         study = load_study(path).altered(runs=1, horizon=100)
-        assert set(run_study(study, engine=Threads(1)).result.runs["policy"]) == {
+        assert set(run_study(study, engine=Processes(1)).result.runs["policy"]) == {
             policy.label for policy in study.policies
         }
 

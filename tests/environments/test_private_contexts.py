@@ -14,7 +14,7 @@ from dpbandits.environments import ReturningUsers, classification, lastfm, movie
 from dpbandits.policies import registered
 from dpbandits.policies.registry import home_of
 from dpbandits.studies import load_study, run_study
-from dpbandits.studies.engines import Threads
+from dpbandits.studies.engines import Processes
 
 ROUNDS = 400
 POLICIES = sorted(
@@ -97,5 +97,5 @@ reward_range = {list(environment.support)}
     )
     study = load_study(path)
     assert repr(study.environments[0]) == repr(environment)
-    runs = run_study(study, engine=Threads(1)).result.runs
+    runs = run_study(study, engine=Processes(1)).result.runs
     assert np.isfinite(runs["regret"]).all()

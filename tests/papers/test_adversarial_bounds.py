@@ -50,7 +50,7 @@ from dpbandits.report.claims import FAILS, HOLDS, TIE, Claim
 from dpbandits.report.record import StudyRecord
 from dpbandits.report.summaries import environment_summaries
 from dpbandits.studies.cells import Cell, kept
-from dpbandits.studies.engines import Threads
+from dpbandits.studies.engines import Processes
 
 pytestmark = pytest.mark.xdist_group("a small study of adversarial bandits")  # made once
 TINY = Size(quick=True, runs=2, horizon=400, seed=2)
@@ -65,7 +65,7 @@ def plan() -> Plan:
 def record(tmp_path_factory: pytest.TempPathFactory) -> StudyRecord:
     tiny, beside = adversarial.plan(TINY), tmp_path_factory.mktemp("adversarial") / "out"
     with kept(tiny.cells, beside):
-        return reproduce(tiny, TINY, beside=beside, engine=Threads(1))
+        return reproduce(tiny, TINY, beside=beside, engine=Processes(1))
 
 
 class Planted(Results):

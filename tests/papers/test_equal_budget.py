@@ -39,7 +39,7 @@ from dpbandits.protocol import no_arm
 from dpbandits.report.claims import FAILS, HOLDS, TIE, UNDECIDED, Claim
 from dpbandits.report.intervals import ratio, share
 from dpbandits.simulation.simulating import what_is_taken
-from dpbandits.studies.engines import Threads
+from dpbandits.studies.engines import Processes
 from dpbandits.studies.output import result_folder, write_results
 
 pytestmark = pytest.mark.xdist_group("the plan of the table of defaults")
@@ -576,7 +576,7 @@ def test_families_of_contexts_have_claims_of_their_own(plan_with_features: Plan)
 def test_a_small_table_from_end_to_end(
     plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    record = reproduce(plan, SIZE, engine=Threads(1))
+    record = reproduce(plan, SIZE, engine=Processes(1))
     assert asked(list(record.claims), "spend the same") == 4 * [HOLDS]
     target = tmp_path / "out"
     with result_folder(target) as folder:
@@ -610,7 +610,7 @@ def test_a_small_table_with_features_from_end_to_end(
 ) -> None:
     played = [small(True)[0], *small_with_features(True)]  # the page shows curves of the trial
     monkeypatch.setattr(equal_budget, "contests", lambda quick: played)
-    record = reproduce(equal_budget.plan(SIZE), SIZE, engine=Threads(1))
+    record = reproduce(equal_budget.plan(SIZE), SIZE, engine=Processes(1))
     assert asked(list(record.claims), "spend the same") == 10 * [HOLDS]
     target = tmp_path / "out"
     with result_folder(target) as folder:

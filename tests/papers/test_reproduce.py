@@ -26,7 +26,7 @@ from dpbandits.report.means import Estimate
 from dpbandits.report.record import StudyRecord
 from dpbandits.simulation import Result
 from dpbandits.studies.cells import kept
-from dpbandits.studies.engines import Threads, compute
+from dpbandits.studies.engines import Processes, compute
 
 pytestmark = pytest.mark.xdist_group("small studies of papers")  # which are made once
 TINY = Size(quick=True, runs=3, horizon=400, seed=2)
@@ -34,7 +34,7 @@ TINY = Size(quick=True, runs=3, horizon=400, seed=2)
 
 def measured(plan: Plan, size: Size, beside: Path) -> StudyRecord:
     with kept(plan.cells, beside):
-        return reproduce(plan, size, beside=beside, engine=Threads(1))
+        return reproduce(plan, size, beside=beside, engine=Processes(1))
 
 
 @pytest.fixture(scope="module")
@@ -314,7 +314,7 @@ def verdicts_on_fixed_arms(seed: int) -> list[str]:
     cells = [cell for cell in plan.cells if cell.key.startswith("fixed/")]
     setting = fixed(concentrated.QUICK_HORIZON, seed)
     found = concentrated.Measured(
-        setting, concentrated.QUICK_BUDGETS, Results(cells, compute(cells, engine=Threads(1)))
+        setting, concentrated.QUICK_BUDGETS, Results(cells, compute(cells, engine=Processes(1)))
     ).free_privacy("As published")
     return [asked(found, title).verdict for title in FLIPPED]
 

@@ -72,7 +72,7 @@ def under(result: Result, changed: dict[Budget, Budget]) -> Result:
 
     written = {str(old): str(new) for old, new in changed.items()}
     frame, runs = (
-        table.replace({"budget": written, "holds": written})
+        table.astype({"budget": str, "holds": str}).replace({"budget": written, "holds": written})
         for table in (result.frame, result.runs)
     )
     settings = keyed(map(changed_setting, result.settings.values()))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -104,3 +105,16 @@ def test_there_must_be_parts():
 def test_numbers_of_runs_are_integers(first_run: Any):
     with pytest.raises(ArgumentError, match="first_run must be"):
         played(first_run)
+
+
+def test_keys_are_categories_whatever_was_done_to_results(tmp_path: Path):
+    """28 bytes a row: four codes, and three numbers of eight bytes."""
+    results = [simulate(one, WORLD, horizon=3000, runs=RUNS) for one in POLICIES]
+    together = Result.combined(results)
+    loaded = Result.load(together.save(tmp_path / "result.parquet"))
+    for one in (*results, together, loaded, Result.merge([loaded])):
+        assert one.frame.memory_usage(deep=True).sum() < 30 * len(one.frame) + 2000
+    pd.testing.assert_frame_equal(loaded.frame, together.frame, check_exact=True)
+    pd.testing.assert_frame_equal(
+        simulate(POLICIES, WORLD, horizon=3000, runs=RUNS).frame, together.frame
+    )

@@ -107,12 +107,6 @@ def test_several_budgets_and_runs_of_a_policy_are_warned_of_once():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("n_jobs", [2, 3, -1])
-def test_the_number_of_workers_changes_nothing(n_jobs: int):
-    same(run(policies()), run(policies(), n_jobs=n_jobs))
-
-
-@pytest.mark.long
 def test_another_seed_changes_everything():
     assert not np.allclose(run(policies()).runs["reward"], run(policies(), seed=4).runs["reward"])
 

@@ -17,7 +17,7 @@ from dpbandits.papers.plans import Results
 from dpbandits.simulation import ReplayResult, Result
 from dpbandits.studies import cells
 from dpbandits.studies.cells import Cell, folder_for, kept, stages
-from dpbandits.studies.engines import Threads, compute
+from dpbandits.studies.engines import Processes, compute
 
 
 def cell(rho: float | None = 0.5, **changes: object) -> Cell:
@@ -42,7 +42,7 @@ def work(tmp_path: Path) -> list[Cell]:
 
 
 def computed(work: list[Cell], beside: Path) -> Results:
-    return Results(work, compute(work, beside, engine=Threads(1)))
+    return Results(work, compute(work, beside, engine=Processes(1)))
 
 
 def test_results_are_found_by_their_keys(work: list[Cell], tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_instances_of_a_setting_stand_side_by_side(tmp_path: Path) -> None:
 def test_what_is_finished_is_not_computed_again(
     work: list[Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = compute(work, tmp_path / "out", engine=Threads(1))
+    whole = compute(work, tmp_path / "out", engine=Processes(1))
     missing = folder_for(work, tmp_path / "out") / f"{work[1].digest}.parquet"
     missing.unlink()
     simulated = []
@@ -73,7 +73,7 @@ def test_what_is_finished_is_not_computed_again(
         "simulate",
         lambda policy, *args, **kw: simulated.append(policy) or simulate(policy, *args, **kw),
     )
-    again = compute(work, tmp_path / "out", engine=Threads(1))
+    again = compute(work, tmp_path / "out", engine=Processes(1))
     assert simulated == [work[1].policy]
     for one, other in zip(again, whole, strict=True):
         pd.testing.assert_frame_equal(one.frame, other.frame)
@@ -95,9 +95,9 @@ def test_a_replay_is_kept_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         )
         for rho in (0.1, 1.0)
     ]
-    whole = compute(work, tmp_path / "out", engine=Threads(1))
+    whole = compute(work, tmp_path / "out", engine=Processes(1))
     monkeypatch.setattr(cells, "replay", None)  # nothing is replayed again
-    again = compute(work, tmp_path / "out", engine=Threads(1))
+    again = compute(work, tmp_path / "out", engine=Processes(1))
     both = [ReplayResult.combined(results) for results in (whole, again)]
     pd.testing.assert_frame_equal(both[0].runs, both[1].runs)
     assert (both[0].settings, both[0].info) == (both[1].settings, both[1].info)
@@ -109,7 +109,7 @@ def test_a_replay_is_kept_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_without_a_place_nothing_is_kept(work: list[Cell], tmp_path: Path) -> None:
-    assert len(compute(work, engine=Threads(1))) == 3
+    assert len(compute(work, engine=Processes(1))) == 3
     assert list(tmp_path.iterdir()) == []
 
 
@@ -185,7 +185,7 @@ def test_the_last_process_removes_the_folder(work: list[Cell], tmp_path: Path) -
 def test_progress_adds_up_over_the_cells_of_a_stage(work: list[Cell], tmp_path: Path) -> None:
     assert stages(work) == {"arms": 6, "open": 3}
     told: list[tuple[str, int, int]] = []
-    compute(work, tmp_path / "out", engine=Threads(1), progress=lambda *told_: told.append(told_))
+    compute(work, tmp_path / "out", engine=Processes(1), progress=lambda *told_: told.append(told_))
     assert told[-1] == ("open", 3, 3)
     counts = [done for stage, done, _ in told if stage == "arms"]
     assert counts == sorted(set(counts))
@@ -198,7 +198,7 @@ def test_keys_name_one_cell_each(work: list[Cell], tmp_path: Path) -> None:
 
 
 def test_results_of_several_policies_are_one_result(work: list[Cell], tmp_path: Path) -> None:
-    found = compute(work, tmp_path / "out", engine=Threads(1))
+    found = compute(work, tmp_path / "out", engine=Processes(1))
     whole = Result.combined(
         [
             *found,

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
+from dpbandits import ZCDP, audit, plan, replay, simulate
+from dpbandits.algorithms import MergedIMED
+from dpbandits.environments import Bernoulli
 from dpbandits.errors import ArgumentError, ClusterWarning, DPBanditsError
 from dpbandits.papers.plans import Size
 from dpbandits.papers.reproduce import PAPERS
 from dpbandits.policies import registry
+from dpbandits.simulation import processes
+from dpbandits.simulation.processes import shared_out
 from dpbandits.studies import Study, engines, load_study, orders
 from dpbandits.studies.cells import cells_of, folder_for
-from dpbandits.studies.engines import Dask, Engine, Threads, compute
-from dpbandits.studies.orders import carry_out, of_paper, of_study, order
+from dpbandits.studies.engines import Dask, Engine, Processes, compute
+from dpbandits.studies.orders import carry_out, of_modules, of_paper, of_study, order
 
 dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
 
@@ -86,15 +94,15 @@ def files(study: Study, engine: Engine, **options: Any) -> list[bytes]:
 
 @pytest.fixture
 def whole(study: Study) -> list[bytes]:
-    return files(study, Threads(1))
+    return files(study, Processes(1))
 
 
 # Splits ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Backwards(Threads):
-    """Threads that compute the runs of a cell in parts, the last part first."""
+class Backwards(Processes):
+    """Processes that compute the runs of a cell in parts, the last part first."""
 
     most_parts: int = 1
 
@@ -118,7 +126,7 @@ def test_parts_are_all_runs_in_order(study: Study):
 
 
 def test_a_study_of_later_runs_has_other_numbers(study: Study, whole: list[bytes]):
-    assert files(study.altered(first_run=7), Threads(1)) != whole
+    assert files(study.altered(first_run=7), Processes(1)) != whole
 
 
 # Orders ----------------------------------------------------------------------------------------
@@ -251,7 +259,7 @@ def test_modules_of_the_study_are_uploaded_and_compared(
     (tmp_path / "borrowed_bandit.py").write_text(OWN)
     own = STUDY.replace("seed = 3", 'seed = 3\nimports = ["borrowed_bandit"]')
     study = study_in(tmp_path, own.replace('"AdaCUCB"', '"Borrowed"'))
-    expected, origin = files(study, Threads(1)), of_study(study)
+    expected, origin = files(study, Processes(1)), of_study(study)
 
     def hidden_then_ordered(*given: Any) -> str:  # as where there is no shared disk
         (tmp_path / "borrowed_bandit.py").unlink(missing_ok=True)
@@ -333,3 +341,40 @@ def test_certificates_are_those_of_dasks_settings(study: Study, whole: list[byte
         with distributed.LocalCluster(security=security, silence_logs=50, **shape) as local:
             assert local.scheduler_address.startswith("tls://")
             assert files(study, Dask(local.scheduler_address, of_study(study))) == whole
+
+
+# Plans and audits ------------------------------------------------------------------------------
+
+
+def test_plans_and_audits_on_a_cluster_are_those_of_one_process(cluster: Any):
+    engine = Dask(cluster.scheduler_address, {"modules": {}})
+    policy, world = MergedIMED(2, budget=ZCDP(0.5)), Bernoulli([0.9, 0.1])
+
+    def both() -> tuple[Any, Any]:
+        planned = plan(world, 200, ZCDP(0.5), runs=4, rounds=100)
+        return planned.table, audit(policy, runs=100, seed=5, n_jobs=1).scores
+
+    here, told = both(), []
+    with engine.playing(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes, "played", lambda *one: told.append(one))
+        there = both()
+    assert not told
+    for one, other in zip(here, there, strict=True):
+        pd.testing.assert_frame_equal(one, other, check_exact=True)
+
+
+def test_errors_of_pieces_are_raised_and_data_are_not_sent(
+    cluster: Any, study: Study, monkeypatch: pytest.MonkeyPatch
+):
+    engine = Dask(cluster.scheduler_address, of_modules(study))
+    log, policy = study.log, MergedIMED(2, budget=ZCDP(0.5))
+    with engine.playing():
+        with pytest.raises(ArgumentError, match="environment must hold no data"):
+            replay(policy, log, runs=4)
+        with pytest.raises(ArgumentError, match="cluster cannot be sent"):
+            shared_out(partial(divmod, threading.Lock()), [4], 1, lambda piece: None)
+        with pytest.raises(ZeroDivisionError):
+            shared_out(divmod, [4], 1, lambda piece: None)
+        monkeypatch.setattr(engines, "code_digest", lambda: "another")
+        with pytest.raises(ArgumentError, match=r"worker tcp://127\S+ refuses: it has dpbandits"):
+            simulate(policy, Bernoulli([0.9, 0.1]), horizon=100, runs=4)

@@ -22,7 +22,7 @@ from dpbandits.report import write
 from dpbandits.simulation import Result
 from dpbandits.studies import DEMO, load_study, run_study
 from dpbandits.studies.cautions import cautions
-from dpbandits.studies.engines import Threads
+from dpbandits.studies.engines import Processes
 from dpbandits.studies.output import final_table, result_folder, write_results
 
 GOOD = """
@@ -127,7 +127,7 @@ def test_a_study_takes_minimum_shares_and_asks_whether_it_is_decided(folder: Pat
     assert study.decided == (0.5, 0.3)
     assert study.altered().decided == study.decided
     assert study.policies[0].holdout.share == pytest.approx(0.4)
-    record = run_study(study.altered(runs=2), engine=Threads(1))
+    record = run_study(study.altered(runs=2), engine=Processes(1))
     table = final_table(record)
     able = table["policy"].str.startswith("MergedIMED")
     assert (table["decided"][able] > 0.0).any()
@@ -175,8 +175,8 @@ def test_a_study_is_environments_times_policies_times_fitting_budgets(folder: Pa
 def test_run_is_what_simulate_gives_and_does_not_depend_on_the_workers(folder: Path) -> None:
     study = load_study(written(folder, GOOD))
     steps: list[tuple[str, int, int]] = []
-    record = run_study(study, engine=Threads(1), progress=lambda *step: steps.append(step))
-    again = run_study(study, engine=Threads(2))
+    record = run_study(study, engine=Processes(1), progress=lambda *step: steps.append(step))
+    again = run_study(study, engine=Processes(2))
     pd.testing.assert_frame_equal(record.result.frame, again.result.frame)
     pd.testing.assert_frame_equal(record.result.runs, again.result.runs)
     assert set(record.result.runs["environment"]) == {repr(world) for world in study.environments}
@@ -506,8 +506,8 @@ def test_policies_of_linear_arms_bring_as_many_as_the_environments_have(folder: 
 @pytest.mark.long
 def test_a_report_shows_bounds_where_the_study_asks_for_them(folder: Path) -> None:
     study = load_study(written(folder, GOOD))
-    assert run_study(study.altered(runs=1), engine=Threads(1)).bounds is None
-    record = run_study(study.altered(runs=2, bounds=True), engine=Threads(1))
+    assert run_study(study.altered(runs=1), engine=Processes(1)).bounds is None
+    record = run_study(study.altered(runs=2, bounds=True), engine=Processes(1))
     assert record.bounds is not None
     coins = record.bounds[record.bounds["environment"] == "Bernoulli(0.9, 0.1)"]
     assert set(coins["bound"]) == {"lai_robbins"}  # beta = 1
@@ -523,7 +523,7 @@ def test_a_report_shows_bounds_where_the_study_asks_for_them(folder: Path) -> No
 
 def test_a_log_is_replayed_with_the_same_policies(folder: Path) -> None:
     study = load_study(written(folder, WITH_LOG))
-    record = run_study(study, engine=Threads(1))
+    record = run_study(study, engine=Processes(1))
     assert [repr(world) for world in study.environments] == ["Bernoulli(0.9, 0.1, 0.2, 0.3)"]
     assert repr(study.log) == "DoctorReplay()"
     assert record.replay is not None
@@ -590,7 +590,7 @@ def test_a_study_can_use_a_policy_of_a_file_beside_it(
     assert sys.path == path
     assert set(registry) - before == {"OwnBandit"}
     assert study.config["imports"] == ["own_bandits"]
-    record = run_study(study.altered(runs=1), engine=Threads(1))
+    record = run_study(study.altered(runs=1), engine=Processes(1))
     assert record.result.runs["policy"].str.startswith("OwnBandit(").any()
 
 
@@ -629,7 +629,7 @@ def test_the_folder_holds_report_data_and_manifest(
         "write",
         lambda into, record: (into / "report.html").write_text(record.title),
     )
-    record = run_study(load_study(written(folder, GOOD)), engine=Threads(1))
+    record = run_study(load_study(written(folder, GOOD)), engine=Processes(1))
     with result_folder(folder / "out") as hidden:
         write_results(
             hidden,
@@ -795,7 +795,7 @@ def test_loose_budgets_are_warned_of_once_with_their_numbers(folder: Path) -> No
     assert "5,000 people" in told
     assert f"probability {1 - 0.999**5000:.2g}." in told
     assert "4-zCDP promises next to nothing. The meaning of 4-zCDP: Suppose an adversary" in told
-    record = run_study(study, engine=Threads(1))
+    record = run_study(study, engine=Processes(1))
     assert " ".join(record.notes) == told
     write(folder, record)
     page = (folder / "report.html").read_text("utf-8")

@@ -12,7 +12,7 @@ from dpbandits.environments import Advised, Bernoulli, GaussianContexts, LinearA
 from dpbandits.errors import StudyError
 from dpbandits.papers.adversarial import classifier_advice
 from dpbandits.studies import Study, load_study, run_study
-from dpbandits.studies.engines import Threads
+from dpbandits.studies.engines import Processes
 
 CONTEXTS = """
 title = "Contexts"
@@ -96,7 +96,7 @@ def test_policies_take_arms_and_dimension_from_the_contexts(tmp_path: Path) -> N
 
 @pytest.mark.long
 def test_a_study_of_contexts_runs(tmp_path: Path) -> None:
-    record = run_study(loaded(tmp_path, CONTEXTS), engine=Threads(1))
+    record = run_study(loaded(tmp_path, CONTEXTS), engine=Processes(1))
     assert len(record.result.runs) == 2 * 2 * 3
     assert record.result.frame["distance"].notna().all()
     assert record.result.runs["regret"].gt(0).all()
@@ -108,7 +108,7 @@ def test_policies_take_features_from_the_arms(tmp_path: Path) -> None:
     assert isinstance(world, LinearArms)
     assert np.array_equal(study.policies[0]._arms, world.features)  # type: ignore[attr-defined]
     assert study.policies[1].n_arms == 4
-    assert run_study(study, engine=Threads(1)).result.runs["regret"].gt(0).all()
+    assert run_study(study, engine=Processes(1)).result.runs["regret"].gt(0).all()
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_patients_with_covariates_are_simulated_and_replayed(tmp_path: Path) -> 
     simulated = COVARIATES.index("[[environments]]", COVARIATES.index("DoctorContexts"))
     logged = COVARIATES.index('[[environments]]\nkind = "DoctorReplay"')
     record = run_study(
-        loaded(tmp_path, COVARIATES[:simulated] + COVARIATES[logged:]), engine=Threads(1)
+        loaded(tmp_path, COVARIATES[:simulated] + COVARIATES[logged:]), engine=Processes(1)
     )
     assert len(record.result.runs) == 2
     assert record.replay is not None
@@ -376,7 +376,7 @@ def test_classifiers_take_their_arguments(tmp_path: Path) -> None:
     ("text", "rows"), [(EXPERTS, 2 * 2 * 2), (TUMOURS, 2)], ids=["experts", "tumours"]
 )
 def test_a_study_of_experts_runs(tmp_path: Path, text: str, rows: int) -> None:
-    runs = run_study(loaded(tmp_path, text), engine=Threads(1)).result.runs
+    runs = run_study(loaded(tmp_path, text), engine=Processes(1)).result.runs
     assert len(runs) == rows
     assert runs["reward"].between(1, 400).all()
 

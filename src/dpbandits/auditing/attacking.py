@@ -67,7 +67,7 @@ def audit(
             a bug of your own.
         controls: whether to audit the policy with every plant, too, in a quarter of the runs.
         seed: of everything but secure noise.
-        n_jobs: threads; -1 for one per core.
+        n_jobs: processes; -1 for one per core.
         progress: True for a bar, or a function that is called with (runs done, runs in all).
 
     Returns:
@@ -103,11 +103,8 @@ def audit(
             "plant",
         )
     play, total = replace(plan.play, plant=bug), 2 * runs
-    seen: list[Seen] = []
     with shown(progress) as report:
-        for part in played(play, total, plan.scores.of, n_jobs):
-            seen.append(part)
-            report(sum(len(one.world) for one in seen), total)
+        seen = played(play, total, plan.scores.of, n_jobs, report)
     whole = Seen(*(np.concatenate(parts) for parts in zip(*seen, strict=True)))
     found = _measured(whole, plan, claim, alpha, secure=play.secure)
     counts, possible = found[found["counted"]], float("nan")

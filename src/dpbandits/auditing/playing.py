@@ -1,20 +1,21 @@
-"""Many runs of one policy against one adversary, in batches over threads."""
+"""Many runs of one policy against one adversary, in batches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from ..errors import DPBanditsError
 from ..kernel import Kernel
 from ..policies import Policy
 from ..privacy.continual import is_spent
 from ..privacy.ledger import empty_arrays
+from ..simulation.parallel import ProgressCallback
+from ..simulation.processes import Piece, shared_out
 from .adversary import Adversary
 from .loop import BAD_SENSITIVITY, DONE, SLOTS, Game, Run, Slots, Taken, loop_of, twin_of
 from .planting import Plant
@@ -44,6 +45,9 @@ class Play:
     horizon: int  # rounds of a run
     plant: Plant = field(default_factory=Plant)
     seed: int = 0  # of everything but secure noise
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {one.name: vars(self)[one.name] for one in fields(self)}  # without compiled code
 
     @property
     def secure(self) -> bool:
@@ -152,11 +156,27 @@ class Play:
         return Game(self.horizon, self.adversary.position, *ends, grid, hides_arms, self.secure)
 
 
-def played(play: Play, runs: int, look: Callable[[Batch], Any], n_jobs: int) -> Iterator[Any]:
-    """The results of ``look`` for so many runs, batch by batch, in order."""
+@dataclass(frozen=True)
+class _Batches:
+    """The task of all batches: what ``look`` sees of them."""
 
-    def one(number: int, size: int) -> Any:
-        return look(play.batch(number, size))
+    play: Play
+    sizes: list[tuple[int, int]]
+    look: Callable[[Batch], Any]
 
-    work = (delayed(one)(*batch) for batch in play.batches(runs))
-    yield from Parallel(n_jobs=n_jobs, backend="threading", return_as="generator")(work)
+    def __call__(self, _: int, number: int) -> Any:
+        return self.look(self.play.batch(*self.sizes[number]))
+
+
+def played(
+    play: Play, runs: int, look: Callable[[Batch], Any], n_jobs: int, report: ProgressCallback
+) -> list[Any]:
+    """The results of ``look`` for so many runs, batch by batch."""
+    task, done = _Batches(play, play.batches(runs), look), 0
+
+    def tell(piece: Piece) -> None:
+        nonlocal done
+        done += sum(task.sizes[number][1] for number in piece.units)
+        report(done, runs)
+
+    return shared_out(task, [len(task.sizes)], n_jobs, tell)[0]

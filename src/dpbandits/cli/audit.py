@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from ..errors import ArgumentError
 from .first_run import announce_compilation
-from .inputs import AsJson, Noise, budget_of, clear_errors
+from .inputs import AsJson, Cluster, Noise, budget_of, clear_errors, on_cluster
 from .tables import new_console, print_json
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ..auditing import Audit
     from ..policies import Policy
+    from ..studies import Study
 
 REFUTED = 1
 FIGURES = (".png", ".svg", ".pdf")
@@ -67,7 +68,8 @@ def audit(
         float, Option(help="The largest probability of refuting a true claim.")
     ] = 1e-4,
     seed: Annotated[int, Option(min=0, help="The seed of everything except secure noise.")] = 0,
-    jobs: Annotated[int, Option(help="Number of threads; -1 for one per core.")] = -1,
+    jobs: Annotated[int, Option(help="Number of processes; -1 for one per core.")] = -1,
+    cluster: Cluster = None,
     figure: Annotated[
         Path | None, Option(help="A PNG, SVG or PDF file for a figure of one policy.")
     ] = None,
@@ -80,13 +82,14 @@ def audit(
     with clear_errors():
         if figure is not None and figure.suffix.lower() not in FIGURES:
             raise ArgumentError(f"--figure must end in {', '.join(FIGURES)}, got {figure}")
-        policies = _policies(what, budget)
+        policies, study = _policies(what, budget)
         if figure is not None and len(policies) > 1:
             raise ArgumentError("--figure must not be given for a study, only for one policy")
         size: dict[str, Any] = {"runs": runs, "horizon": horizon, "seed": seed, "n_jobs": jobs}
         how = {"noise": noise.value, "plant": plant, "controls": controls, "alpha": alpha}
         console = new_console(stderr=as_json)
-        found = _audited(policies, {**size, **how}, console)
+        with on_cluster(cluster, study):
+            found = _audited(policies, {**size, **how}, console)
         if as_json:
             print_json([one.to_dict() for one in found])
         if figure is not None:
@@ -104,19 +107,21 @@ def attack(policy: Policy, **given: Any) -> Audit:
         return audit(policy, progress=partial(bars, policy.label), **given)
 
 
-def _policies(what: str, budget: str | None) -> Sequence[Policy]:
+def _policies(what: str, budget: str | None) -> tuple[Sequence[Policy], Study | None]:
+    """The policies to attack, and their study where they are of one."""
     announce_compilation()
     if what.endswith(".toml"):
         from ..studies import load_study
 
         if budget is not None:
             raise ArgumentError("--budget must not be given for a study, which has its own budgets")
-        return load_study(what).policies
+        study = load_study(what)
+        return study.policies, study
     from ..policies import find
 
     cls = find(what)
     chosen: Any = budget_of(budget) if budget else next(iter(cls.example_budgets()), None)
-    return [cls(**cls.example, budget=chosen, noise="simulation")]
+    return [cls(**cls.example, budget=chosen, noise="simulation")], None
 
 
 def _audited(policies: Sequence[Policy], given: dict[str, Any], console: Console) -> list[Audit]:

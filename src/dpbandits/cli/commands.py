@@ -26,7 +26,7 @@ from .evaluate import evaluate
 from .evaluate_privately import evaluate_privately
 from .exact import exact
 from .first_run import announce_compilation
-from .inputs import AsJson, clear_errors, dated
+from .inputs import AsJson, Cluster, clear_errors, dated
 from .kept import conclude, decided, inspect, intervals, restore
 from .merge import merge
 from .plan import plan
@@ -64,27 +64,17 @@ Output = Annotated[
 ]
 
 
-def _thread_count(jobs: int) -> int:
+def _job_count(jobs: int) -> int:
     from ..simulation.parallel import MOST_JOBS
 
     if jobs != -1 and not 1 <= jobs <= MOST_JOBS:
         raise typer.BadParameter(
-            f"must be -1, for one thread per core, or between 1 and {MOST_JOBS}, got {jobs}"
+            f"must be -1, for one process per core, or between 1 and {MOST_JOBS}, got {jobs}"
         )
     return jobs
 
 
-Jobs = Annotated[
-    int, Option(callback=_thread_count, help="Number of threads; -1 for one per core.")
-]
-Cluster = Annotated[
-    str | None,
-    Option(
-        metavar="ADDRESS",
-        help="Compute on a Dask cluster: tcp://host:8786, tls://host:8786, or local:4 for four"
-        " processes on this machine.",
-    ),
-]
+Jobs = Annotated[int, Option(callback=_job_count, help="Number of processes; -1 for one per core.")]
 Force = Annotated[
     bool,
     Option(
@@ -299,9 +289,9 @@ def _reproduce(
 
 
 def _engine(jobs: int, cluster: str | None, origin: Callable[[], Origin]) -> Engine:
-    from ..studies.engines import Dask, Threads
+    from ..studies.engines import Dask, Processes
 
-    return Threads(jobs) if cluster is None else Dask(cluster, origin())
+    return Processes(jobs) if cluster is None else Dask(cluster, origin())
 
 
 def _run(

@@ -19,6 +19,7 @@ from ..errors import ArgumentError, DPBanditsError
 
 if TYPE_CHECKING:
     from ..privacy import Budget
+    from ..studies import Study
 
 WRONG_INPUT, INTERRUPTED = 2, 130
 
@@ -38,6 +39,14 @@ Header = Annotated[
 ]
 
 
+Cluster = Annotated[
+    str | None,
+    Option(
+        metavar="ADDRESS",
+        help="Compute on a Dask cluster: tcp://host:8786, tls://host:8786, or local:4 for four"
+        " processes on this machine.",
+    ),
+]
 AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
 
 
@@ -60,6 +69,19 @@ def pair(texts: tuple[str, str]) -> tuple[str, str]:
     except ValueError:
         raise typer.BadParameter("give two numbers with a space between, as in 0 100") from None
     return texts
+
+
+@contextlib.contextmanager
+def on_cluster(cluster: str | None, study: Study | None) -> Iterator[None]:
+    """Have a cluster play the runs of ``plan`` and ``audit``, with the modules of a study."""
+    if cluster is None:
+        yield
+        return
+    from ..studies.engines import Dask
+    from ..studies.orders import of_modules
+
+    with Dask(cluster, of_modules(study)).playing():
+        yield
 
 
 @contextlib.contextmanager

@@ -11,13 +11,23 @@ from typer import Argument, Option
 
 from ..errors import ArgumentError
 from .first_run import announce_compilation
-from .inputs import AsJson, Decimal, Separator, Thousands, budget_of, clear_errors
+from .inputs import (
+    AsJson,
+    Cluster,
+    Decimal,
+    Separator,
+    Thousands,
+    budget_of,
+    clear_errors,
+    on_cluster,
+)
 from .tables import new_console, new_table, print_json, with_rows
 
 if TYPE_CHECKING:
     from ..planning import Plan, Setting
     from ..policies import Holdout
     from ..privacy import Budget
+    from ..studies import Study
 
 
 # The values of options.
@@ -132,7 +142,8 @@ def plan(
         float | None,
         Option(help="In place of --holdout: the share of people whom every arm gets at least."),
     ] = None,
-    jobs: Annotated[int, Option(help="Number of threads; -1 for one per core.")] = -1,
+    jobs: Annotated[int, Option(help="Number of processes; -1 for one per core.")] = -1,
+    cluster: Cluster = None,
     left_out: Annotated[
         bool, Option("--left-out", help="Also say why other policies do not fit.")
     ] = False,
@@ -153,14 +164,17 @@ def plan(
     given = {name: value for name, value in known.items() if value is not None}
     with clear_errors():
         announce_compilation()
-        asked = budget_of(budget) if budget else None
+        asked, study = budget_of(budget) if budget else None, None
         if study_file is not None:
             if arms or means or gaps or features:
                 raise ArgumentError(
                     "options that describe arms must not be given with a study,"
                     " which describes its arms itself"
                 )
-            setting, horizon, asked = _of_study(study_file, given, horizon, asked)
+            from ..studies import load_study
+
+            study = load_study(study_file)
+            setting, horizon, asked = _of_study(study, given, horizon, asked)
         else:
             marks = {"separator": separator, "decimal": decimal, "thousands": thousands}
             setting = _described(arms, means, features, marks, given)
@@ -170,8 +184,9 @@ def plan(
 
         size: dict[str, Any] = {"rounds": rounds, "runs": runs, "seed": seed, "n_jobs": jobs}
         size["holdout"] = _held_out(holdout, min_share)
-        made = make(setting, horizon, asked, progress=new_console().is_terminal, **size)
-        affordable = None if target_regret is None else made.budget_for(target_regret)
+        with on_cluster(cluster, study):
+            made = make(setting, horizon, asked, progress=new_console().is_terminal, **size)
+            affordable = None if target_regret is None else made.budget_for(target_regret)
     if as_json:
         told = made.to_dict()
         if affordable is not None:
@@ -224,13 +239,11 @@ def _described(
 
 
 def _of_study(
-    path: Path, given: dict[str, Any], horizon: int | None, budget: Budget | None
+    study: Study, given: dict[str, Any], horizon: int | None, budget: Budget | None
 ) -> tuple[Setting, int, Budget | None]:
     """The first environment of a study, its horizon, and its first budget."""
     from ..planning import Setting
-    from ..studies import load_study
 
-    study = load_study(path)
     first = next((one.budget for one in study.policies if one.budget is not None), None)
     setting = Setting.of(study.environments[0], **given)
     return setting, horizon or study.horizon, budget or first

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..report.record import StudyRecord
 from ..simulation import Result
 from ..studies.cautions import cautions
-from ..studies.engines import THREADS, Engine, Progress, compute
+from ..studies.engines import PROCESSES, Engine, Progress, compute
 from ..studies.run import versions
 from .adversarial import plan as adversarial
 from .concentrated import plan as concentrated
@@ -40,7 +40,7 @@ def reproduce(
     size: Size,
     *,
     beside: Path | None = None,
-    engine: Engine = THREADS,
+    engine: Engine = PROCESSES,
     progress: Progress | None = None,
 ) -> StudyRecord:
     """Compute a plan's cells, continuing an earlier run that was cut short, and measure its claims.

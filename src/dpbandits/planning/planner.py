@@ -65,7 +65,7 @@ def plan(
         runs: of every policy, at least 2.
         seed: of the simulation, as ``simulate`` takes it.
         tolerance: the largest share of additional regret that counts as free privacy.
-        n_jobs: threads; -1 for one per core.
+        n_jobs: processes; -1 for one per core.
         progress: as of ``simulate``.
         holdout: see ``Options``.  Regret is measured without it, and ``Plan.holdout`` tells its
             price and its use.

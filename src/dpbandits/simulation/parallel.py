@@ -1,14 +1,11 @@
-"""Common code of ``simulate`` and ``replay``: several policies with many runs each, in batches over
-threads.
-"""
+"""Common code of ``simulate`` and ``replay``: several policies with many runs each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TypeVar
-
-from joblib import Parallel, delayed
+from dataclasses import dataclass
+from typing import Any
 
 from ..errors import ArgumentError, DPBanditsError
 from ..policies import Policy, Preset
@@ -16,14 +13,13 @@ from ..privacy.ledger import Ledger
 from ..session.state import State
 from ..validation import integer
 from ..validation import shown as brief
+from .processes import Piece, shared_out
 from .tally import BAD_SENSITIVITY, DONE, LEDGER_FULL
 
 ProgressCallback = Callable[[int, int], None]
-Played = TypeVar("Played")
 
 MOST_JOBS = 1024
 MOST_RUNS = 2**31  # numbers of runs are words of seeds
-_BATCH = 25  # runs of a batch at most: enough to keep a thread busy, few enough to show progress
 
 
 def distinct_policies(policies: Policy | Sequence[Policy]) -> list[Policy]:
@@ -65,7 +61,7 @@ def shared_name(policies: Sequence[Policy]) -> str | None:
 
 
 def job_count(n_jobs: int) -> int:
-    """``n_jobs`` as joblib takes it: a positive number of threads, or -1 for one per core."""
+    """``n_jobs``, checked: a positive number of processes, or -1 for one per core."""
     if n_jobs == -1 and isinstance(n_jobs, int):
         return -1
     return integer("n_jobs", n_jobs, 1, MOST_JOBS)
@@ -77,35 +73,40 @@ def run_numbers(first_run: int, runs: int) -> range:
     return range(first, first + integer("runs", runs, 1))
 
 
-def play_in_batches(
+def play_all(
     policies: list[Policy],
     runs: range,
     n_jobs: int,
     progress: ProgressCallback | bool,
-    play: Callable[[Policy, int], Played],
-) -> list[list[Played]]:
-    """Call ``play(policy, run)`` for every policy and run.  Returns a list of results per policy,
-    in the order of runs for any ``n_jobs``.
+    play: Callable[..., Any],
+) -> list[list[Any]]:
+    """Call ``play(policy, run=run)`` for every policy and run.  Returns a list of results per
+    policy, in the order of runs for any ``n_jobs``.
 
-    ``progress`` is called with (runs done, runs in all) after every batch; True shows a bar.
+    ``progress`` is called with (runs done, runs in all) after every piece; True shows a bar.
     """
-
-    def play_batch(policy: Policy, batch: range) -> list[Played]:
-        return [play(policy, run) for run in batch]
-
-    size = max(1, min(_BATCH, len(runs) // 4))
-    starts = range(0, len(runs), size)
-    batches = [(i, runs[at : at + size]) for i in range(len(policies)) for at in starts]
-    work = (delayed(play_batch)(policies[i], batch) for i, batch in batches)
-    finished: list[list[Played]] = [[] for _ in policies]
-    results = Parallel(n_jobs=n_jobs, backend="threading", return_as="generator")(work)
     done, total = 0, len(policies) * len(runs)
+
+    def tell(piece: Piece) -> None:
+        nonlocal done
+        done += len(piece.units)
+        report(done, total)
+
+    task = _Runs(policies, runs, play)
     with shown(progress) as report:
-        for (i, batch), played in zip(batches, results, strict=True):
-            finished[i] += played
-            done += len(batch)
-            report(done, total)
-    return finished
+        return shared_out(task, [len(runs)] * len(policies), n_jobs, tell)
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """The task of all runs."""
+
+    policies: list[Policy]
+    runs: range
+    play: Callable[..., Any]
+
+    def __call__(self, policy: int, number: int) -> Any:
+        return self.play(self.policies[policy], run=self.runs[number])
 
 
 def play_out(policy: Policy, state: State, advance: Callable[[], int]) -> Ledger:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +36,7 @@ from .parallel import (
     ProgressCallback,
     distinct_policies,
     job_count,
-    play_in_batches,
+    play_all,
     play_out,
     run_numbers,
 )
@@ -311,13 +311,8 @@ def replay(
     for policy in chosen:
         _check_fit(policy, log)
     warn_of_clipping(chosen, log, stacklevel=3)
-    finished = play_in_batches(
-        chosen,
-        numbers,
-        n_jobs,
-        progress,
-        lambda policy, run: _play(policy, log, horizon, run, seed),
-    )
+    game = partial(_play, log=log, horizon=horizon, seed=seed)
+    finished = play_all(chosen, numbers, n_jobs, progress, game)
     facts = {
         "title": log.title,
         "people": len(log),
@@ -361,7 +356,7 @@ def _check_fit(policy: Policy, log: LoggedTrial) -> None:
 
 
 def _play(
-    policy: Policy, log: LoggedTrial, horizon: int | None, run: int, seed: int
+    policy: Policy, run: int, *, log: LoggedTrial, horizon: int | None, seed: int
 ) -> dict[str, Any]:
     """The values in the row of a run."""
     owner = identity(policy.stream_key)

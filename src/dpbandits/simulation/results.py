@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 KEYS = ["environment", "policy", "budget"]
 _FORMAT = 3  # of saved results
 _TABLE = "dpbandits."  # before the names of further tables
+_WEIGHTS = 1 << 22  # of the bootstrap that are held at a time
 _LARGEST = 2**31 - 1  # bytes that a piece of metadata may take
 
 
@@ -41,10 +42,10 @@ class Result:
     environments.
 
     Attributes:
-        frame: one row per (environment, policy, budget, run, round) with the cumulative expected
-            ``regret``, and ``holds``: the budget that really holds where ``budget`` was asked for,
-            or "none".  With contexts and a linear truth also ``distance``, the L2 error of the
-            policy's estimate of the parameter.
+        frame: one row per (environment, policy, budget, run, round), with categories as keys: the
+            cumulative expected ``regret``, and ``holds``: the budget that really holds where
+            ``budget`` was asked for, or "none".  With contexts and a linear truth also
+            ``distance``, the L2 error of the policy's estimate of the parameter.
         runs: one row per (environment, policy, budget, run): ``holds``, final ``regret``,
             ``reward``, ``releases``, ``draws``, ``spent`` (in the currency of the budget) and
             ``pulls_0``, ``pulls_1``, ... .  Of searches for the best arm also ``stopped`` (after
@@ -86,11 +87,8 @@ class Result:
         largest = {name: max(one[name] for one in infos) for name in ("horizon", "runs")}
         worlds = {key: facts for one in infos for key, facts in one["environments"].items()}
         info = {**infos[0], **largest, "environments": worlds}
-        frame, runs = (
-            pd.concat([getattr(result, name) for result in results], ignore_index=True)
-            for name in ("frame", "runs")
-        )
-        return cls(frame, runs, settings, info)
+        frame = stacked([result.frame for result in results])
+        return cls(frame, stacked([result.runs for result in results]), settings, info)
 
     @classmethod
     def merge(cls, parts: Sequence[Result]) -> Result:
@@ -200,7 +198,7 @@ class Result:
         See also: ``save``.
         """
         frame, settings, extra = load_table(path, "runs", "info")
-        return cls(frame, extra["runs"], settings, extra["info"])
+        return cls(stacked([frame]), extra["runs"], settings, extra["info"])
 
 
 def described(
@@ -250,10 +248,34 @@ def merged_info(runs: Sequence[pd.DataFrame], infos: Sequence[dict[str, Any]]) -
 
 def in_order(tables: Sequence[pd.DataFrame], *columns: str) -> pd.DataFrame:
     """The rows of tables of the same policies, for each policy in the order of columns."""
-    rows = pd.concat(tables, ignore_index=True)
+    rows = stacked(tables)
     policy = rows.groupby(KEYS, sort=False, dropna=False, observed=True).ngroup()
     order = np.lexsort([*(rows[name] for name in reversed(columns)), policy])
     return rows.iloc[order].reset_index(drop=True)
+
+
+def category(texts: Sequence[str]) -> pd.Categorical:
+    """Text as categories, in the order in which they appear."""
+    places = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+    # With "object" pandas changes filters of warnings, and Python forgets what it has told.
+    known = pd.Index(list(places), dtype=np.dtype(object))
+    return pd.Categorical.from_codes([places[text] for text in texts], known)
+
+
+def stacked(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The rows of all tables, with categories in the order in which they appear."""
+    shared = {}
+    for name in tables[0].select_dtypes("category"):
+        columns = [pd.Categorical(table[name]) for table in tables]
+        shown = [one.categories[pd.unique(one.codes)] for one in columns]
+        union = list(dict.fromkeys(text for texts in shown for text in texts))
+        known = category(union).categories
+        shared[name] = [one.set_categories(known) for one in columns]
+    alike = [
+        table.assign(**{name: columns[i] for name, columns in shared.items()})
+        for i, table in enumerate(tables)
+    ]
+    return pd.concat(alike, ignore_index=True)
 
 
 def save_table(
@@ -334,8 +356,11 @@ def bootstrap_band(
     runs = curves.shape[0]
     # Resampling rows is multinomial weighting of them: one matrix product instead of a gather per
     # resample.
-    weights = rng.multinomial(runs, np.full(runs, 1.0 / runs), size=resamples) / runs
-    means = weights @ curves
+    means, equal = [], np.full(runs, 1.0 / runs)
+    at_once = max(1, _WEIGHTS // runs)
+    for first in range(0, resamples, at_once):
+        size = min(at_once, resamples - first)
+        means.append((rng.multinomial(runs, equal, size=size) / runs) @ curves)
     tail = (1.0 - confidence) / 2.0
-    low, high = np.quantile(means, [tail, 1.0 - tail], axis=0)
+    low, high = np.quantile(np.concatenate(means), [tail, 1.0 - tail], axis=0)
     return low, high

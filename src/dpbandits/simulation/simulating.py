@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,11 +24,11 @@ from .parallel import (
     ProgressCallback,
     distinct_policies,
     job_count,
-    play_in_batches,
+    play_all,
     play_out,
     run_numbers,
 )
-from .results import Result
+from .results import Result, category
 from .seeding import identity, stream
 from .settings import PolicySetting, keyed
 from .tally import CURSOR, Tally, new_tally
@@ -90,7 +91,7 @@ def simulate(
         seed: the seed of all random numbers, see ``dpbandits.simulation.seeding``.
         record: about how many log-spaced rounds to record regret at, or the rounds themselves; the
             horizon is always among them.
-        n_jobs: threads; -1 for one per core.  Pays when a run takes more than some milliseconds.
+        n_jobs: processes; -1 for one per core.  Work of a few seconds is done in this one alone.
         round_by_round: True draws every reward separately, instead of exact sums.  The law is the
             same, but it takes longer; use it for checks.  With contexts rewards are always drawn
             separately.
@@ -136,10 +137,9 @@ def simulate(
     marks = recorded_rounds(horizon, record)
     warn_of_clipping(chosen, environment, stacklevel=3)
 
-    def play_one(policy: Policy, run: int) -> _Run:
-        return play(policy, environment, horizon, run, seed, marks, round_by_round, asked=question)
-
-    finished = play_in_batches(chosen, numbers, n_jobs, progress, play_one)
+    game: dict[str, Any] = {"horizon": horizon, "seed": seed, "marks": marks, "asked": question}
+    play_one = partial(play, environment=environment, round_by_round=round_by_round, **game)
+    finished = play_all(chosen, numbers, n_jobs, progress, play_one)
     described = {repr(environment): _describe_environment(environment)}
     info: dict[str, Any] = {
         "horizon": horizon,
@@ -149,13 +149,14 @@ def simulate(
     }
     if question is not None:
         info["decided"] = question._asdict()
-    settings, curves, totals = [PolicySetting.of(policy) for policy in chosen], [], []
-    for setting, played in zip(settings, finished, strict=True):
-        keys = {"environment": repr(environment), **setting.keys}
-        curves.append(_curves(keys, marks, numbers, played))
-        totals.append(_totals(keys, numbers, played, environment, question))
-    frame, runs_ = (pd.concat(some, ignore_index=True) for some in (curves, totals))
-    return Result(frame, runs_, keyed(settings), info)
+    settings = [PolicySetting.of(policy) for policy in chosen]
+    keys = [{"environment": repr(environment), **setting.keys} for setting in settings]
+    totals = [
+        _totals(named, numbers, played, environment, question)
+        for named, played in zip(keys, finished, strict=True)
+    ]
+    frame = _curves(keys, marks, numbers, finished)
+    return Result(frame, pd.concat(totals, ignore_index=True), keyed(settings), info)
 
 
 def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
@@ -349,19 +350,24 @@ def _describe_environment(environment: World) -> dict[str, Any]:
 
 
 def _curves(
-    keys: dict[str, str], marks: np.ndarray, numbers: range, played: list[_Run]
+    keys: list[dict[str, str]], marks: np.ndarray, numbers: range, finished: list[list[_Run]]
 ) -> pd.DataFrame:
-    """One row per run and recorded round."""
-    tallies = [run.tally for run in played]
+    """One row per policy, run and recorded round."""
+    rows, policies = len(numbers) * marks.size, np.arange(len(keys))
+    named = {name: category([one[name] for one in keys]) for name in keys[0]}
+    tallies = [run.tally for played in finished for run in played]
     columns = {
-        **keys,
-        "run": np.repeat(numbers, marks.size),
-        "round": np.tile(marks, len(played)),
+        **{name: values.take(np.repeat(policies, rows)) for name, values in named.items()},
+        "run": np.tile(np.repeat(numbers, marks.size), len(keys)),
+        "round": np.tile(marks, len(tallies)),
         "regret": np.concatenate([tally.curve for tally in tallies]),
     }
-    if tallies[0].distance.size:
-        columns["distance"] = np.concatenate([tally.distance for tally in tallies])
-    return pd.DataFrame(columns)
+    if any(tally.distance.size for tally in tallies):
+        unknown = np.full(marks.size, np.nan)
+        columns["distance"] = np.concatenate(
+            [one.distance if one.distance.size else unknown for one in tallies]
+        )
+    return pd.DataFrame(columns, copy=False)
 
 
 def _totals(

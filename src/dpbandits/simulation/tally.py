@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,17 @@ class Tally(NamedTuple):
     # (M,) from the estimated to the true parameter at the marks; (0,) where there is none
     distance: np.ndarray
     trace: np.ndarray  # (T,) int64: the arm of every round; (0,) where nobody asked
+
+    def __reduce__(self) -> Any:
+        # As bytes: a tenth of the time that arrays take, which is not little beside a short run.
+        cursor, marks, *others = self
+        kinds = [one.dtype.str for one in others]
+        return _unpacked, (marks, kinds, cursor.tobytes(), *(one.tobytes() for one in others))
+
+
+def _unpacked(marks: np.ndarray, kinds: list[str], cursor: bytes, *others: bytes) -> Tally:
+    arrays = (np.frombuffer(one, kind) for one, kind in zip(others, kinds, strict=True))
+    return Tally(np.frombuffer(cursor, np.int64), marks, *arrays)
 
 
 def new_tally(marks: np.ndarray, n_arms: int, *, distances: bool = False, trace: int = 0) -> Tally:

@@ -1,4 +1,4 @@
-"""Engines compute the cells of a study: threads of this process, or workers of a Dask cluster."""
+"""Engines compute the cells of a study: processes of this machine, or workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from ..errors import (
     StateFileError,
 )
 from ..simulation.clipping import warn_of_clipping
+from ..simulation.processes import ELSEWHERE, Piece
+from ..source import code_digest
 from .cells import Cell, Outcome, folder_for, stages
-from .orders import Answer, Origin, files_of, machine, order, work
+from .orders import Answer, Origin, files_of, machine, order, play_piece, work
 
 Progress = Callable[[str, int, int], None]
 Told = Callable[[Cell], Callable[[int, int], None]]  # to be called with (runs done, runs in all)
@@ -49,11 +51,11 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True)
-class Threads:
-    """Threads of this process, which compute one cell after the other.
+class Processes:
+    """Processes of this machine, which compute one cell after the other.
 
     Args:
-        n_jobs: number of threads; -1 for one per core.
+        n_jobs: number of processes; -1 for one per core.
     """
 
     n_jobs: int = -1
@@ -68,7 +70,7 @@ class Threads:
             yield number, cell.compute(self.n_jobs, told(cell))
 
 
-THREADS = Threads()
+PROCESSES = Processes()
 
 
 @dataclass(frozen=True)
@@ -127,41 +129,79 @@ class Dask:
             return
         for cell in asked.values():  # of which workers would warn in their own logs
             warn_of_clipping([cell.policy], cell.environment, stacklevel=2)
+        names = {
+            number: f"{cell.policy.label} in {cell.environment.title}, runs {cell.first_run} to"
+            f" {cell.first_run + cell.runs - 1}"
+            for number, cell in asked.items()
+        }
+        with self._ready() as client:
+            texts = {number: order(cell, self.origin) for number, cell in asked.items()}
+            for number, answer in self._answers(client, work, texts, names):
+                yield number, answer.result
+
+    @contextlib.contextmanager
+    def playing(self) -> Iterator[None]:
+        """Within it, ``plan`` and ``audit`` have the cluster play their runs.
+
+        Raises:
+            DPBanditsError: as of ``results``.
+        """
+        with self._ready() as client:
+
+            def elsewhere(
+                task: bytes, pieces: Sequence[Piece]
+            ) -> Iterator[tuple[Piece, list[Any]]]:
+                texts = {i: (code_digest(), task, *piece) for i, piece in enumerate(pieces)}
+                names = {i: f"a task, units {piece.units}" for i, piece in enumerate(pieces)}
+                for i, answer in self._answers(client, play_piece, texts, names):
+                    yield pieces[i], answer.result
+
+            token = ELSEWHERE.set(elsewhere)
+            try:
+                yield
+            finally:
+                ELSEWHERE.reset(token)
+
+    @contextlib.contextmanager
+    def _ready(self) -> Iterator[Any]:
+        """A client of the cluster, whose workers have the modules of the study."""
         with self._client() as client:
             for file in files_of(self.origin):
                 _upload(client, file)
             if not client.nthreads():
                 _warn("the cluster has no workers yet, and the study waits for them")
-            machines = {machine(): "this machine"}
-            for number, answer in self._answers(client, asked):
-                _compare(machines, answer)
-                yield number, answer.result
+            yield client
 
-    def _answers(self, client: Any, asked: dict[int, Cell]) -> Iterator[tuple[int, Answer]]:
+    def _answers(
+        self,
+        client: Any,
+        ask: Callable[[Any], Answer],
+        texts: dict[int, Any],
+        names: dict[int, str],
+    ) -> Iterator[tuple[int, Answer]]:
+        """Answers to numbered texts, as they come."""
         from concurrent.futures import CancelledError
 
         from distributed import KilledWorker, as_completed
         from distributed.comm import CommClosedError
 
-        texts = [order(cell, self.origin) for cell in asked.values()]
-        keys = [f"dpbandits-{sha256(text.encode()).hexdigest()}" for text in texts]
-        futures = client.map(work, texts, key=keys, pure=False)
-        numbers = dict(zip(futures, asked, strict=True))
+        machines = {machine(): "this machine"}
+        keys = [f"dpbandits-{sha256(repr(text).encode()).hexdigest()}" for text in texts.values()]
+        futures = client.map(ask, list(texts.values()), key=keys, pure=False)
+        numbers = dict(zip(futures, texts, strict=True))
         del futures
         for future in as_completed(list(numbers), loop=client.loop):
             number = numbers.pop(future)
             try:
                 answer = future.result()
             except KilledWorker:
-                cell = asked[number]
-                last = cell.first_run + cell.runs - 1
                 raise DPBanditsError(
-                    f"workers died again and again with {cell.policy.label} in"
-                    f" {cell.environment.title}, runs {cell.first_run} to {last}: they may have too"
-                    " little memory"
+                    f"workers died again and again with {names[number]}: they may have too little"
+                    " memory"
                 ) from None
             except (CancelledError, CommClosedError):
                 raise DPBanditsError(f"the scheduler {self.cluster} is gone") from None
+            _compare(machines, answer)
             yield number, answer
 
     @contextlib.contextmanager
@@ -198,7 +238,7 @@ def compute(
     cells: Sequence[Cell],
     beside: Path | None = None,
     *,
-    engine: Engine = THREADS,
+    engine: Engine = PROCESSES,
     progress: Progress | None = None,
 ) -> list[Any]:
     """The results of the cells, in their order: computed, or loaded where an earlier run has

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import json
+import pickle
 import platform
 import threading
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ import numpy as np
 from .. import __version__
 from ..errors import ArgumentError, DPBanditsError
 from ..rooms import papers
+from ..simulation.processes import Piece, played
 from ..source import code_digest
 from .cells import Cell, Outcome, cells_of
 from .study import Study, parse
@@ -37,7 +39,7 @@ _imported: dict[str, str] = {}  # digests of modules, as this process has import
 class Answer(NamedTuple):
     """A result, and the machine that has computed it."""
 
-    result: Outcome
+    result: Any
     worker: str
     machine: str
 
@@ -57,8 +59,15 @@ def of_study(study: Study) -> Origin:
                 f"environments[{i}] must name a file of data, as LoggedTrial.read does: a cluster"
                 " is sent no data"
             )
+    return {"study": study.config, **of_modules(study)}
+
+
+def of_modules(study: Study | None) -> Origin:
+    """The modules that a study imports; none without one."""
+    if study is None:
+        return {"modules": {}}
     modules = {name: _digest_of(name) for name in study.config["imports"]}
-    return {"study": study.config, "folder": str(study.folder.resolve()), "modules": modules}
+    return {"folder": str(study.folder.resolve()), "modules": modules}
 
 
 def of_paper(name: str, size: Any) -> Origin:
@@ -75,7 +84,7 @@ def files_of(origin: Origin) -> list[Path]:
 
 def order(cell: Cell, origin: Origin) -> str:
     """The order of a cell, or of some of its runs."""
-    asked = {"version": __version__, "code": code_digest(), "origin": origin, "key": cell.key}
+    asked = {"code": code_digest(), "origin": origin, "key": cell.key}
     numbers = {"seed": cell.seed, "first_run": cell.first_run, "runs": cell.runs}
     return json.dumps({**asked, **numbers, "digest": cell.digest})
 
@@ -87,12 +96,7 @@ def carry_out(order: str) -> Outcome:
         DPBanditsError: this process has other code, or finds other data.
     """
     asked = json.loads(order)
-    if (theirs := asked["code"]) != (ours := code_digest()):
-        raise DPBanditsError(
-            f"it has dpbandits {__version__} with code {ours[:8]}, and the study asks for"
-            f" {asked['version']} with code {theirs[:8]}: install the same versions of dpbandits,"
-            " NumPy, SciPy, numba and scikit-learn"
-        )
+    _refuse_other(asked["code"])
     with _building:  # modules are imported, and policies registered, once
         if (cell := _found(asked)) is None:  # as after a change of data
             _cells.cache_clear()
@@ -118,6 +122,38 @@ def work(order: str) -> Answer:
         return Answer(carry_out(order), worker, machine())
     except DPBanditsError as error:
         raise ArgumentError(f"worker {worker} refuses: {error}") from None
+
+
+def play_piece(asked: tuple[str, bytes, int, range]) -> Answer:
+    """Play a piece of a task on a Dask worker: the digest of its code, the task, the piece.
+
+    Raises:
+        ArgumentError: the worker cannot; the message names it.
+    """
+    from distributed import get_worker
+
+    worker, (code, task, group, units) = get_worker().address, asked
+    try:
+        _refuse_other(code)
+        with _building:
+            found = _task(task)
+    except (DPBanditsError, ImportError) as error:
+        raise ArgumentError(f"worker {worker} refuses: {error}") from None
+    return Answer(played(found, Piece(group, units)), worker, machine())
+
+
+@functools.lru_cache(maxsize=4)
+def _task(text: bytes) -> Any:
+    return pickle.loads(text)
+
+
+def _refuse_other(theirs: str) -> None:
+    if theirs != (ours := code_digest()):
+        raise DPBanditsError(
+            f"it has dpbandits {__version__} with code {ours[:8]}, and the study asks for code"
+            f" {theirs[:8]}: install the same versions of dpbandits, NumPy, SciPy, numba and"
+            " scikit-learn"
+        )
 
 
 def _found(asked: dict[str, Any]) -> Cell | None:

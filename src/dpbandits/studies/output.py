@@ -171,7 +171,7 @@ def final_table(record: StudyRecord) -> pd.DataFrame:
     """
     keys = [*KEYS, "holds"]
     result = record.result
-    horizons = result.frame.groupby("environment")["round"].transform("max")
+    horizons = result.frame.groupby("environment", observed=True)["round"].transform("max")
     # The bands of the other rounds cost most of the time of a summary; leaving them out does not
     # change this one.
     summary = replace(result, frame=result.frame[result.frame["round"] == horizons]).summary()

@@ -11,7 +11,7 @@ from ..simulation import ReplayResult, Result
 from ..simulation.simulating import recorded_rounds
 from ..theory import bound_curves
 from .cells import cells_of
-from .engines import THREADS, Engine, Progress, compute
+from .engines import PROCESSES, Engine, Progress, compute
 from .study import Study
 
 _PACKAGES = (
@@ -24,7 +24,7 @@ def run_study(
     study: Study,
     *,
     beside: Path | None = None,
-    engine: Engine = THREADS,
+    engine: Engine = PROCESSES,
     progress: Progress | None = None,
 ) -> StudyRecord:
     """Simulate every policy in every environment, and replay it on the log where there is one.
@@ -34,8 +34,8 @@ def run_study(
         beside: the future output.  Finished cells are kept beside it, and the same study continues
             from them after an interruption.  Then call this within ``studies.cells.kept``.  None
             keeps nothing.
-        engine: ``Threads`` of this process, by default one per core, or ``Dask``.  The numbers are
-            the same for any.
+        engine: ``Processes`` of this machine, by default one per core, or ``Dask``.  The numbers
+            are the same for any.
         progress: called with (name of the simulation, runs done, runs in all) now and then.
 
     Returns:
