@@ -23,7 +23,7 @@ import numpy as np
 from ...calls import is_open
 from ...constraints import Constraints, Real
 from ...errors import ArgumentError
-from ...kernel import Generator, Kernel, Vector, bind, kernel, plain, unbound
+from ...kernel import Generator, Kernel, Vector, bind, bind_places, kernel, plain, unbound
 from ...policies import (
     ArmEstimates,
     Card,
@@ -42,7 +42,7 @@ from ...session.estimates import standard_error
 from ..bases.local import LocalPolicy
 from ..bases.sums import EVERY_ROUND, Sums
 from .arms import composed_card
-from .indices import IMED, KLUCB, UCB, Index
+from .indices import IMED, KLUCB, NOTHING_KEPT, UCB, Index
 from .law import Law, exponent, noise_variance, upper_bound
 
 
@@ -140,7 +140,7 @@ def publish(params: ReportsParams, public: ReportsPublic, memo: Vector, release:
 
 
 _NEXT: dict[type[Index], Kernel] = {
-    kind: bind(kind.loop, seen=seen_in_reports, index=each)
+    kind: bind_places(kind.loop, {"seen": seen_in_reports, "index": each, **NOTHING_KEPT})
     for kind, each in ((IMED, imed), (KLUCB, kl_ucb), (UCB, ucb))
 }
 
