@@ -249,7 +249,7 @@ def _in_one_block(sides: tuple[Any, ...]) -> tuple[np.ndarray, tuple[Any, ...]]:
             return next(parts)
         if not isinstance(held, tuple):
             return held
-        fields = zip(held._fields, held, strict=True)
+        fields = zip(getattr(held, "_fields", ()), held, strict=True)
         return type(held)(*(one if name == "cache" else moved(one) for name, one in fields))
 
     return block, tuple(map(moved, sides))
