@@ -10,9 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 import dpbandits as dpb
 from dpbandits.environments import AnchoredContexts, ContextTable, GaussianContexts, LinearArms
@@ -72,8 +74,27 @@ def rows(size: float) -> Iterator[Row]:
         fixed = FixedLinUCB(vectors[1:], **LEARNERS)
         seconds = _round(fixed, LinearArms(vectors[1:], vectors[0], std=0.1), rounds)
         yield Row(f"FixedLinUCB, K = {k}, d = {d}", seconds, "us", target)
+    yield from _releases([scaled(d, size, 5) for d in (100, 200)])
     yield from hidden(scaled(20_000, size, 100))
     yield from against_peers(ours, size)
+
+
+def _releases(dimensions: Sequence[int]) -> Iterator[Row]:
+    """What a release computes, against the eigenvalues of its matrix by LAPACK."""
+    classes = (dpb.algorithms.RSLinearIMED, dpb.algorithms.AdaCOFUL)
+    for d, cls in product(dict.fromkeys(dimensions), classes):
+        policy = cls(2, d, budget=dpb.ZCDP(1.0), horizon=10**5)
+        public, memo = policy.new_state().public, np.zeros(policy.statistic.memo)
+        for x in _on_sphere(3 * d, d):
+            policy.kernels.record_pull(policy.params, public, 0, x, 1)
+        policy.kernels.close(policy.params, public, memo)
+        publish = partial(policy.kernels.publish, policy.params, public, memo, np.ones(d))
+        publish()
+        seconds = best(publish, repeats=5)
+        with threadpool_limits(1):  # threads that wait count as processor time
+            least = best(partial(np.linalg.eigvalsh, public.precision), repeats=5)
+        name = f"release of {cls.name}, d = {d}, against eigenvalues by LAPACK"
+        yield Row(name, seconds / least, "x", "<= 3", f"{1e3 * seconds:.2g} ms")
 
 
 def hidden(rounds: int) -> Iterator[Row]:

@@ -1,5 +1,5 @@
-"""The compiled loop: AdaC-UCB's sweep, exact sums against single rewards, UCB1 against other
-libraries.
+"""The compiled loop: AdaC-UCB's sweep, exact sums against single rewards, indices of many arms,
+UCB1 against other libraries.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from .timing import Row, best, scaled
 
 MEANS = [0.75, 0.625, 0.5, 0.375, 0.25]
 LONG, RUNS = 10**7, 100
+ARMS = 10_000
 SERVED = 200_000  # rounds by pull and update, which LONG would take minutes for
 HORIZON, SEEDS = 100_000, 10  # for peers
 SAMPLE = 1000  # runs to compare laws of regret by
@@ -50,6 +51,7 @@ def rows(size: float) -> Iterator[Row]:
     yield _sweep(environment, horizon, runs, scaled(20, size, 2))
     yield from _round_by_round(adac, environment, seconds / runs, horizon, size)
     yield from _many(scaled(MANY, size, 500))
+    yield from _many_arms(scaled(ARMS, size, 10))
     yield from _shared_out(environment, size)
     yield from against_peers(environment, size)
 
@@ -83,6 +85,47 @@ def _shared_out(environment: Any, size: float) -> Iterator[Row]:
         two = seconds(runs, 2)
         name = f"MergedIMED, {runs:,} runs: two processes against one"
         yield Row(name, one / two, "x", target, f"by the clock; one takes {one:.1f} s")
+
+
+def _many_arms(k: int) -> Iterator[Row]:
+    """A release with the choice that follows; most indices stay as they are."""
+    environment = dpb.environments.Bernoulli(np.random.default_rng(0).uniform(0.1, 0.9, k))
+    anchor, *others = (
+        dpb.papers.concentrated.AdaCUCB,
+        dpb.algorithms.MergedIMED,
+        dpb.algorithms.MergedKLUCB,
+        dpb.algorithms.DiscountedIMED,
+    )
+    least = _release(anchor, environment)
+    yield Row(f"AdaC-UCB, K = {k:,}, a release", 1e6 * least, "us")
+    for cls in others:
+        seconds = _release(cls, environment)
+        target = "" if cls is dpb.algorithms.DiscountedIMED else "<= 3"
+        yield Row(f"  {cls.name} against AdaC-UCB, K = {k:,}", seconds / least, "x", target)
+    by_hand = [_served_release(cls, k) for cls in (anchor, dpb.algorithms.MergedIMED)]
+    name = f"  MergedIMED against AdaC-UCB, K = {k:,}, by pull and update"
+    yield Row(name, by_hand[1] / by_hand[0], "x", "<= 3", f"{1e6 * by_hand[0]:,.0f} us AdaC-UCB")
+
+
+def _release(cls: Any, environment: Any) -> float:
+    """Seconds of a release, in a run of ten rounds an arm."""
+    policy, horizon = cls(environment.n_arms, budget=dpb.ZCDP(0.5)), 10 * environment.n_arms
+    releases = play(policy, environment, horizon, 0, 1, np.array([horizon])).releases
+    return _played(policy, environment, horizon, 1) / releases
+
+
+def _served_release(cls: Any, k: int) -> float:
+    """Seconds of a release by pull and update, once every arm was played."""
+    policy, coins = cls(k, budget=dpb.ZCDP(0.5), seed=1), np.random.default_rng(1)
+
+    def serve(rounds: int) -> None:
+        for coin in coins.random(rounds):
+            policy.update(float(coin < 0.5), policy.pull())
+
+    serve(k)
+    before = policy.ledger.releases
+    seconds = best(lambda: serve(k // 3), repeats=1)
+    return seconds / (policy.ledger.releases - before)
 
 
 def _played(policy: Any, environment: Any, horizon: int, runs: int) -> float:

@@ -58,7 +58,9 @@ noise, and none raises.
     the arm that such a search takes for the best; -1: it is none
 
 ``choose``, ``hold_rounds``, ``weigh``, ``release_due``, ``partition``, ``sensitivity``,
-``estimate``, ``stop`` and ``recommend`` do not change the public side.  ``record_pull`` and
+``estimate``, ``stop`` and ``recommend`` do not change the public side, except for two arrays on
+which no result depends: ``scratch``, working memory, and ``cache``, values that are checked before
+they are used.  A state is saved, and undone, without its ``cache``.  ``record_pull`` and
 ``weigh`` run when an arm is pulled, ``accumulate`` when its reward is known.  ``x`` is the arm's
 row of the contexts of that round, and 0 where nothing is seen.
 

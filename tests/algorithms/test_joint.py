@@ -11,7 +11,9 @@ from sides import public_of
 import dpbandits as dpb
 from dpbandits import ZCDP, ApproxDP, ArgumentError
 from dpbandits.algorithms import AdaCOFULJDP, LinUCBJDP
+from dpbandits.algorithms.bases.counter_choice import counter_for
 from dpbandits.algorithms.hidden.model import joint_sensitivity
+from dpbandits.privacy.continual import BinaryTree, BufferedToeplitz, SqrtToeplitz
 
 
 def played(policy, rounds: int, seed: int = 1):
@@ -192,3 +194,20 @@ def test_our_bounds_cover_the_published_noise(cls):
     if cls is LinUCBJDP:  # where noise adds up, the bound is that of a walk
         assert np.mean(rest > params.vector_norm) < 2e-3
         assert np.quantile(rest, 0.99) > 0.5 * params.vector_norm
+
+
+@pytest.mark.parametrize(("secure", "expected"), [(False, BufferedToeplitz), (True, BinaryTree)])
+def test_the_default_counter_of_long_sums_fits_in_memory(secure: bool, expected: type):
+    made = {h: LinUCBJDP(2, 100, budget=ZCDP(0.5), horizon=h) for h in (3257, 3258)}
+    assert isinstance(made[3257].statistic.counter, SqrtToeplitz)
+    assert isinstance(made[3258].statistic.counter, BufferedToeplitz)
+    size = made[3258].statistic.size
+    counter = counter_for(None, 3258, made[3258].channel, secure=secure, size=size)
+    assert isinstance(counter, expected)
+    made[3257].statistic.counter.start(size, 2)  # of 128 MiB
+
+
+def test_counters_without_memory_are_refused_when_the_policy_is_made():
+    message = r"^horizon must be at most 133 for .*'toeplitz'.* got 134.*'buffered'"
+    with pytest.raises(ArgumentError, match=message):
+        LinUCBJDP(2, 500, budget=ZCDP(0.5), horizon=134, counter="toeplitz")

@@ -46,7 +46,7 @@ def numbers(side: Any) -> np.ndarray:
     parts = [
         numbers(held) if isinstance(held, tuple) else np.ravel(held).astype(float)
         for name, held in named
-        if name != "scratch"
+        if name not in ("scratch", "cache")
     ]
     return np.concatenate(parts)
 

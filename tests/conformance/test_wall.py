@@ -47,9 +47,11 @@ def test_kernels_have_no_randomness_of_their_own(case: Case):
 
 
 def has_scratch(side: Any) -> bool:
-    """Whether a type of nested tuples has working memory somewhere."""
+    """Whether a type of nested tuples has working memory, or kept values, somewhere."""
     parts = get_type_hints(side) if hasattr(side, "_fields") else {}
-    return "scratch" in parts or any(map(has_scratch, parts.values()))
+    return not parts.keys().isdisjoint(("scratch", "cache")) or any(
+        map(has_scratch, parts.values())
+    )
 
 
 # As the annotations say, so that nothing is compiled where tests are collected.

@@ -229,11 +229,12 @@ def wall_of(
 
 
 def named_arrays(name: str, held: object) -> Iterator[tuple[str, np.ndarray]]:
-    """The arrays of a side, by where they stand in it."""
+    """The arrays of a side, but for a ``cache``, by where they stand in it."""
     if isinstance(held, np.ndarray):
         yield name, held
     for field in getattr(held, "_fields", ()):
-        yield from named_arrays(f"{name}.{field}", getattr(held, field))
+        if field != "cache":
+            yield from named_arrays(f"{name}.{field}", getattr(held, field))
 
 
 def _in_one_block(sides: tuple[Any, ...]) -> tuple[np.ndarray, tuple[Any, ...]]:
@@ -246,7 +247,10 @@ def _in_one_block(sides: tuple[Any, ...]) -> tuple[np.ndarray, tuple[Any, ...]]:
     def moved(held: Any) -> Any:
         if isinstance(held, np.ndarray):
             return next(parts)
-        return type(held)(*map(moved, held)) if isinstance(held, tuple) else held
+        if not isinstance(held, tuple):
+            return held
+        fields = zip(getattr(held, "_fields", ()), held, strict=True)
+        return type(held)(*(one if name == "cache" else moved(one) for name, one in fields))
 
     return block, tuple(map(moved, sides))
 

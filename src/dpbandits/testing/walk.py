@@ -211,21 +211,24 @@ class Walk:
         return answer
 
 
+_UNREAD = ("scratch", "cache")
+
+
 def scratch_of(side: object) -> list[np.ndarray]:
-    """The working memory in nested tuples of arrays."""
+    """The working memory, and kept values, in nested tuples of arrays."""
     held = zip(getattr(side, "_fields", ()), side, strict=True) if isinstance(side, tuple) else ()
-    parts = ([one] if name == "scratch" else scratch_of(one) for name, one in held)
+    parts = ([one] if name in _UNREAD else scratch_of(one) for name, one in held)
     return [array for part in parts for array in part]
 
 
 def frozen(state: Sequence[object]) -> tuple[bytes, ...]:
-    """The bytes in nested tuples, without ``scratch``, which is not read between two calls."""
+    """The bytes in nested tuples, without ``scratch`` and ``cache``, on which no result depends."""
     names = getattr(state, "_fields", [""] * len(state))
     found: list[bytes] = []
     for name, held in zip(names, state, strict=True):
         if isinstance(held, tuple):
             found += frozen(held)
-        elif name != "scratch":
+        elif name not in _UNREAD:
             found.append(np.asarray(held).tobytes())
     return tuple(found)
 

@@ -22,6 +22,45 @@ def padded(a):
     return whole
 
 
+def textbook(a, shift):
+    """Cholesky's factor and the inverse, entry by entry (Golub & Van Loan, Sections 3.1, 4.2)."""
+    n, lower, columns = len(a), np.zeros_like(a), []
+    for j in range(n):
+        for i in range(j, n):
+            total = a[i, j] - shift if i == j else a[i, j]
+            for k in range(j):
+                total -= lower[i, k] * lower[j, k]
+            lower[i, j] = np.sqrt(total) if i == j else total / lower[j, j]
+    for unit in np.eye(n):
+        for i in range(n):
+            for k in range(i):
+                unit[i] -= lower[i, k] * unit[k]
+            unit[i] /= lower[i, i]
+        for i in reversed(range(n)):
+            for k in range(i + 1, n):
+                unit[i] -= lower[k, i] * unit[k]
+            unit[i] /= lower[i, i]
+        columns.append(unit)
+    inverse = np.array(columns)
+    return lower, 0.5 * (inverse + inverse.T)
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 9, 14])
+@pytest.mark.parametrize("shift", [0.0, 0.05])
+def test_it_is_rounded_as_the_textbook(n, shift):
+    root = RNG.normal(size=(n, n))
+    a = root @ root.T + 0.1 * np.eye(n)
+    lower, inverse = textbook(a, shift)
+    apart, within, found = np.full((n, n), np.nan), padded(a), np.full((n, n), np.nan)
+    assert factorise(a, shift, apart, n)
+    assert factorise(within, shift, within, n)
+    invert(apart, found, n)
+    assert (apart == lower).all()
+    assert (within[:n, :n] == lower).all()
+    assert (found == inverse).all()
+    assert not factorise(a, np.linalg.eigvalsh(a)[0] * (1 + 1e-9), within, n)
+
+
 @pytest.mark.parametrize("n", [1, 2, 5, 12])
 @pytest.mark.long
 def test_it_agrees_with_numpy_on_the_leading_block(n):

@@ -32,6 +32,7 @@ from ..bases.linear import on_grid, sensitivity
 from ..bases.sums import Sums, accumulate, summarise
 from .batches import batch_rounds
 from .indices import Index
+from .kept import nothing_kept
 from .memories import ROWS, Memory
 
 
@@ -62,6 +63,7 @@ class HeldPublic(NamedTuple):
     ended: np.ndarray  # (K,) when an arm's last batch ended, under a discount
     pulls: np.ndarray  # (K,) rounds in all finished batches
     clock: np.ndarray  # (4,) see ``bases.episodes``; batches are episodes
+    cache: np.ndarray  # (20, K) see ``kept``
 
 
 def init(params: ArmsParams) -> tuple[Sums, HeldPublic]:
@@ -73,6 +75,7 @@ def init(params: ArmsParams) -> tuple[Sums, HeldPublic]:
         ended=np.zeros(k, np.int64),
         pulls=np.zeros(k, np.int64),
         clock=np.zeros(len(CLOCK), np.int64),
+        cache=nothing_kept(k),
     )
     # Of the running batch: the sum of rewards, and where released of r (1 - r).
     return Sums(np.zeros(2 if params.curved else 1)), public

@@ -13,16 +13,24 @@ import numpy as np
 
 from ...calls import is_open
 from ...constraints import Choice, Constraints, Integer, Real
-from ...kernel import Generator, Kernel, bind_places, kernel, unbound
+from ...kernel import Generator, Kernel, bind_places, inlined, kernel, unbound
 from ...policies import Erratum, Part
 from ...protocol import Contexts
 from ..bases.episodes import CLOCK
-from ..bases.horizon import rounds_worth, weighed
+from ..bases.horizon import doubt_of, rounds_worth
 from .batches import weight_of
-from .law import MERGED, divergence_of, noise_variance, upper_bound_of
+from .kept import (
+    forget_changed,
+    forget_nothing,
+    kept_ceiling,
+    kept_divergence,
+    kept_logarithm,
+)
+from .law import MERGED, noise_variance, upper_bound_of
 from .memories import AGED, Memory, Merge
 
-columns = standing = index = unbound  # of the memory, and of the index
+columns = standing = unbound  # of the memory
+index = ceiling = forget = unbound  # of the index
 
 
 @kernel
@@ -45,6 +53,7 @@ def choose_least(params: Any, public: Any, contexts: Contexts, rng: Generator) -
         target = max(target, value)
     # Noise may carry a value beyond [0, 1], where the exponent is not defined.
     target, best, arm = min(target, params.highest), np.inf, 0
+    forget(params, public)
     for a in range(params.n_arms):
         if not is_open(contexts, a):
             continue
@@ -59,15 +68,19 @@ def choose_largest(
     params: Any, public: Any, contexts: Contexts, rng: Generator
 ) -> tuple[int, float]:
     """The arm of largest index at the level alpha ln t; of equals the one with fewer rounds."""
+    for a in range(params.n_arms):
+        # Without a round there is no law, and no divisor.
+        if is_open(contexts, a) and seen(public, a)[0] == 0:
+            return a, 1.0
     level = params.constant * np.log(public.clock[CLOCK.rounds] + 1.0)
     best, arm = -np.inf, 0
+    forget(params, public)
     for a in range(params.n_arms):
         if not is_open(contexts, a):
             continue
-        pulls, rounds, _ = seen(public, a)
-        # Without a round there is no law, and no divisor.
-        if pulls == 0:
-            return a, 1.0
+        rounds, most = seen(public, a)[1], ceiling(params, public, a, level)
+        if most < best or (most == best and rounds >= seen(public, arm)[1]):
+            continue
         found = index(params, public, a, level)
         if found > best or (found == best and rounds < seen(public, arm)[1]):
             best, arm = found, a
@@ -80,11 +93,14 @@ def imed(params: Any, public: Any, a: int, target: float) -> float:
     weight, share = standing(params, public, a)
     distance, rounds = 0.0, rounds_worth(params, public)
     if share > 0.0:
-        merged, known = public.merged[:, a], columns(public.merged, public.awaited)[:, a]
-        found = divergence_of(params, merged, known, merged[MERGED.value], target)
+        known = columns(public.merged, public.awaited)
+        found = kept_divergence(params, public.cache, public.merged, known, a, target)
         distance = share * found
-    most = rounds if np.isinf(rounds) else weight_of(params, rounds)
-    return weighed(distance / params.constant, weight, most)
+    found, own = distance / params.constant, kept_logarithm(public.cache, a, weight)
+    if np.isinf(rounds):
+        return found + own
+    most = weight_of(params, rounds)  # of the rounds that are left
+    return doubt_of(found) + (own if weight <= most else np.log(most))
 
 
 @kernel
@@ -99,6 +115,22 @@ def kl_ucb(params: Any, public: Any, a: int, level: float) -> float:
 
 
 @kernel
+def no_ceiling(params: Any, public: Any, a: int, level: float) -> float:
+    """For indices without a bound."""
+    return np.inf
+
+
+@kernel
+def kl_ceiling(params: Any, public: Any, a: int, level: float) -> float:
+    """A bound on ``kl_ucb``."""
+    _, share = standing(params, public, a)
+    if share == 0.0:
+        return 1.0
+    known = columns(public.merged, public.awaited)
+    return kept_ceiling(params, public.cache, public.merged, known, a, level / share)
+
+
+@kernel
 def ucb(params: Any, public: Any, a: int, level: float) -> float:
     """m + sqrt(2 level Var(m)), where Var(m) is the sum of a_j^2 (n_j / 4 + v)."""
     _, share = standing(params, public, a)
@@ -109,6 +141,14 @@ def ucb(params: Any, public: Any, a: int, level: float) -> float:
     squares = 0.25 * column[MERGED.squares] + noise_variance(params) * column[MERGED.noise]
     variance = squares / (weight * weight)
     return public.merged[MERGED.value, a] + np.sqrt(2.0 * level * variance / share)
+
+
+NOTHING_KEPT: dict[str, Kernel] = {"forget": forget_nothing, "ceiling": no_ceiling}
+# By kernels and not by classes, as a derived class may have another index.
+_KEPT: dict[Kernel | None, dict[str, Kernel]] = {
+    imed: {"forget": forget_changed},
+    kl_ucb: {"forget": forget_changed, "ceiling": kl_ceiling},
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,10 +189,11 @@ class Index(Part, base=True):
     @classmethod
     def choosing(cls, memory: type[Memory]) -> Kernel:
         """``choose`` for a memory."""
-        places = {**memory.places, "seen": bind_places(seen, memory.places)}
+        own = {"seen": seen, **NOTHING_KEPT, **_KEPT.get(cls.each, {})}
         if cls.each is not None:
-            places["index"] = bind_places(cls.each, memory.places)
-        return bind_places(cls.loop, places)
+            own["index"] = cls.each
+        bound = {name: inlined(bind_places(one, memory.places)) for name, one in own.items()}
+        return bind_places(cls.loop, {**memory.places, **bound})
 
 
 @dataclass(frozen=True, repr=False)

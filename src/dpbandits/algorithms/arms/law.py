@@ -66,6 +66,7 @@ from ..maths.bernoulli import bernoulli_kl, kl_upper_bound
 
 _STEPS = 60
 _TOLERANCE = 1e-9
+_ROUNDING = 1e-6  # more than an upper bound may be wrong by
 _FLAT = 1e-7  # relative: around the least of h its values differ by the square of that
 _ALMOST = 1.0 - 1e-12
 _BENT = 1.0 / (36.0 * math.sqrt(3.0))  # half of a third of max |sigma''|
@@ -311,6 +312,24 @@ def upper_bound(law: Law, x: float, level: float) -> float:
     if beyond > 0.5 or law.bent == 0.0:
         return beyond
     return _largest_mean(law, x, level, 0.0)
+
+
+@kernel
+def ceiling_of(params: Any, awaited: Vector, x: float, level: float) -> float:
+    """A bound on ``upper_bound_of`` an arm at this level and below.
+
+    The bound rises with the level, b only lowers it, and the cubic term only raises it.  What is
+    added covers rounding.  Let c be the variance of coin and noise, and o = level / N.  The search
+    for the least of h sees the sign of h' with an error of 1e-16 / u^2 around u = sqrt(2 o / c),
+    where h'' is c / u.  So it misses the least value by 1e-32 sqrt(c) / (2 o)^1.5, which is 1e-10
+    sqrt(c) for 10^12 rounds and alpha = 1e-3.  Terms in x lose another 1e-16 |x|.
+    """
+    law = law_of(params, awaited)
+    if law.noise < _SILENT:
+        found = kl_upper_bound(min(max(x, 0.0), 1.0), level / law.rounds)
+    else:
+        found = 1.0 if x >= 1.0 else _largest_mean(law, x, level, law.bent)
+    return min(found + _ROUNDING * (1.0 + abs(x)), 1.0)
 
 
 # Rewards between the ends ----------------------------------------------------------------------

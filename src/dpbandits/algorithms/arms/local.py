@@ -24,7 +24,7 @@ import numpy as np
 from ...calls import is_open
 from ...constraints import Constraints, Real
 from ...errors import ArgumentError
-from ...kernel import Generator, Kernel, Vector, bind, kernel, plain, unbound
+from ...kernel import Generator, Kernel, Vector, bind, bind_places, kernel, plain, unbound
 from ...policies import (
     ArmEstimates,
     Card,
@@ -44,7 +44,7 @@ from ..bases.horizon import HORIZON, rounds_worth, weighed
 from ..bases.local import LocalPolicy
 from ..bases.sums import EVERY_ROUND, Sums
 from .arms import composed_card
-from .indices import IMED, KLUCB, UCB, Index
+from .indices import IMED, KLUCB, NOTHING_KEPT, UCB, Index
 from .law import Law, exponent, noise_variance, upper_bound
 
 
@@ -144,7 +144,7 @@ def publish(params: ReportsParams, public: ReportsPublic, memo: Vector, release:
 
 
 _NEXT: dict[type[Index], Kernel] = {
-    kind: bind(kind.loop, seen=seen_in_reports, index=each)
+    kind: bind_places(kind.loop, {"seen": seen_in_reports, "index": each, **NOTHING_KEPT})
     for kind, each in ((IMED, imed), (KLUCB, kl_ucb), (UCB, ucb))
 }
 

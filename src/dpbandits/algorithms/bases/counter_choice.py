@@ -17,6 +17,7 @@ from ...privacy.continual import (
     Independent,
     SqrtToeplitz,
 )
+from ...privacy.continual.toeplitz import ROOM
 from ...privacy.secure_sum import integer_counter
 
 MOST_ROUNDS = 10**12
@@ -35,18 +36,22 @@ _IN_INTEGERS = ("tree", "toeplitz", "hybrid", "independent")
 
 
 def counter_for(
-    name: str | None, horizon: int | None, channel: Channel, *, secure: bool
+    name: str | None, horizon: int | None, channel: Channel, *, secure: bool, size: int = 1
 ) -> Counter:
-    """The counter that a policy's arguments ask for.
+    """The counter that a policy's arguments ask for, for sums of ``size`` numbers.
 
     By default the one with the least noise.  For Gaussian noise that is square-root Toeplitz noise,
-    or its approximation in constant memory for many releases, and a tree under secure noise.  For
-    Laplace noise it is the better of a tree and independent noise.
+    or its approximation in constant memory for many releases or long sums; under secure noise a
+    tree instead of that.  For Laplace noise it is the better of a tree and independent noise.
+
+    Raises:
+        ArgumentError: the arguments do not fit each other, or the memory of the counter is too
+            large.
     """
     if isinstance(channel, Open):
         return Independent(None)
     if name is None and horizon is not None:
-        name = _best(horizon, channel, secure)
+        name = _best(horizon, channel, secure, size)
     if name == "hybrid":
         return HybridTree()
     if horizon is None or name is None:
@@ -60,6 +65,8 @@ def counter_for(
         raise ArgumentError(
             f"counter must be one of {fitting} with Laplace noise, got {name!r}", "counter"
         )
+    if isinstance(counter, SqrtToeplitz):
+        counter.require_room(size)
     return integer_counter(counter) if secure else counter
 
 
@@ -71,9 +78,10 @@ def secure_counter(name: str | None) -> tuple[str, str]:
     return "counter='tree'", f"only the counters {only} add integers"
 
 
-def _best(horizon: int, channel: Channel, secure: bool) -> str:
+def _best(horizon: int, channel: Channel, secure: bool, size: int) -> str:
     if not isinstance(channel, Laplace):
-        return "toeplitz" if horizon <= _FEW else "tree" if secure else "buffered"
+        kept = horizon <= _FEW and horizon * size <= ROOM
+        return "toeplitz" if kept else "tree" if secure else "buffered"
     # The refined tree has no form in integers.
     names = ("tree", "independent") if secure else ("honaker", "tree", "independent")
     return min(names, key=lambda name: COUNTERS[name](horizon).max_variance(horizon, channel.norm))

@@ -268,8 +268,13 @@ class LinearPolicy(ContextualPolicy):
 
     @cached_property
     def _counter(self) -> Counter:
-        secure = self.grid > 0.0
-        return counter_for(self._counting, self._releases, self.channel, secure=secure)
+        size, secure = self.n_models * self._size, self.grid > 0.0
+        return counter_for(self._counting, self._releases, self.channel, secure=secure, size=size)
+
+    @property
+    def _size(self) -> int:
+        """How many numbers are released of one model."""
+        return self.dimension
 
     @property
     def _noise_std(self) -> float:
@@ -351,7 +356,7 @@ class LinearPolicy(ContextualPolicy):
         (lo, hi), bound = self.reward_range, self.context_bound
         longest = 1 if self.card.learns_at_once else self._horizon
         return Statistic(
-            size=self.n_models * self.dimension,
+            size=self.n_models * self._size,
             max_sensitivity=self._max_sensitivity(hi - lo, bound),
             max_abs_contribution=max(-lo, hi) * bound,
             max_records=longest or 0,

@@ -233,7 +233,8 @@ class Linear(LinearPolicy):
         longest, least = max(abs(lo), abs(hi)) / bound, bound**2  # S, L^2
         rewards = self.dimension * (self._scatter / longest) ** 2
         releases, secure = self._changes(max(rewards, least)), self.grid > 0.0
-        counter = counter_for(self._counting, releases, self.channel, secure=secure)
+        size = self.n_models * self._size
+        counter = counter_for(self._counting, releases, self.channel, secure=secure, size=size)
         noise = Plan(counter, releases).noise_std(
             self.channel, self._max_sensitivity(hi - lo, bound)
         )

@@ -83,7 +83,7 @@ from ..maths.ridge import (
     smallest_eigenvalue,
 )
 from . import every_answer
-from .every_answer import LinearParams, radius_of
+from .every_answer import LinearParams, radius_of, tightness_of
 
 
 class OFULPublic(NamedTuple):
@@ -243,14 +243,23 @@ def publish(params: LinearParams, public: OFULPublic, memo: Vector, release: Vec
     precision, grown, rounds = memo[: d * d].reshape((d, d)), memo[d * d], memo[d * d + 1]
     public.clock[CLOCK.releases] += 1
     public.facts[FACTS.log_det] += np.log(grown)
-    # From V itself, because updates of the inverse lose digits.
-    factorise(public.precision, 0.0, public.factor, d)
-    invert(public.factor, public.inverse, d)
-    eigenvalue = smallest_eigenvalue(precision, params.ridge, public.factor)
+    eigenvalue = smallest_eigenvalue(precision, params.ridge, public.factor, tightness_of(params))
     public.facts[FACTS.longest] = inverse_norm_bound(precision, eigenvalue)
-    # Last of the three uses of ``factor``, which draws take for that of the noted V.
+    late = False
+    for i in range(d):
+        for j in range(d):
+            late |= precision[i, j] != public.precision[i, j]
+    # From V itself, because updates of the inverse lose digits.
+    if late:
+        factorise(public.precision, 0.0, public.factor, d)
+        invert(public.factor, public.inverse, d)
+    # Last of the uses of ``factor``, which draws take for that of the noted V.
     factorise(precision, 0.0, public.factor, d)
     invert(public.factor, public.standing, d)
+    if not late:
+        for i in range(d):
+            for j in range(d):
+                public.inverse[i, j] = public.standing[i, j]
     multiply(public.standing, release, public.estimate)
     set_radius(params, public, eigenvalue, rounds)
 

@@ -1,32 +1,55 @@
 """Small dense linear algebra for kernels: in place, on the leading n x n block, not allocating.
 
 The matrices here are a few dozen rows wide, where calls of a library cost more than the arithmetic.
+Inner loops run along a row, on neighbours, which vector instructions need.  Each entry sees the
+textbook's operations in the textbook's order, hence it is rounded in the same way.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...kernel import Matrix, Vector, kernel, outlined
+from ...kernel import Matrix, Vector, inlined, kernel, outlined
 
 _SWEEPS = 12  # over all pairs; a few are enough, since errors are squared in each
+
+
+@inlined
+def _subtract(
+    row: Vector, weights: Vector, rows: Matrix, first: int, last: int, start: int, stop: int
+) -> None:
+    """Subtract weights[k] rows[k], k from ``first`` to ``last``, from columns ``start`` to ``stop``
+    of a row, one k after the other.
+    """
+    whole = last - (last - first) % 4
+    for k in range(first, whole, 4):
+        w0, w1, w2, w3 = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
+        for j in range(start, stop):
+            left = row[j] - w0 * rows[k, j] - w1 * rows[k + 1, j]
+            row[j] = left - w2 * rows[k + 2, j] - w3 * rows[k + 3, j]
+    for k in range(whole, last):
+        for j in range(start, stop):
+            row[j] -= weights[k] * rows[k, j]
 
 
 @outlined
 def factorise(matrix: Matrix, shift: float, factor: Matrix, n: int) -> bool:
     """The Cholesky factor of matrix - shift I, 0 above it, perhaps in place; False: none."""
+    # Its transpose fills the upper triangle, because the lower one may hold the matrix.
     for j in range(n):
-        pivot = matrix[j, j] - shift
-        for k in range(j):
-            pivot -= factor[j, k] * factor[j, k]
-        if not pivot > 0.0:  # also for NaN
+        row = factor[j]
+        for i in range(j, n):
+            row[i] = matrix[i, j]
+        row[j] -= shift
+        _subtract(row, factor[:, j], factor, 0, j, j, n)
+        if not row[j] > 0.0:  # also for NaN
             return False
-        factor[j, j] = np.sqrt(pivot)
+        row[j] = np.sqrt(row[j])
         for i in range(j + 1, n):
-            total = matrix[i, j]
-            for k in range(j):
-                total -= factor[i, k] * factor[j, k]
-            factor[i, j] = total / factor[j, j]
+            row[i] /= row[j]
+    for j in range(n):
+        for i in range(j + 1, n):
+            factor[i, j] = factor[j, i]
             factor[j, i] = 0.0
     return True
 
@@ -53,12 +76,18 @@ def solve_upper(factor: Matrix, x: Vector, n: int) -> None:
 @outlined
 def invert(factor: Matrix, inverse: Matrix, n: int) -> None:
     """Fill ``inverse`` with (L L^T)^-1, exactly symmetric."""
-    for j in range(n):
-        row = inverse[j]
-        for i in range(n):
-            row[i] = 1.0 if i == j else 0.0
-        solve_lower(factor, row, n)
-        solve_upper(factor, row, n)
+    for i in range(n):
+        row = inverse[i]
+        for j in range(n):
+            row[j] = 1.0 if i == j else 0.0
+        _subtract(row, factor[i], inverse, 0, i, 0, i)
+        for j in range(i + 1):
+            row[j] /= factor[i, i]
+    for i in range(n - 1, -1, -1):
+        row = inverse[i]
+        _subtract(row, factor[:, i], inverse, i + 1, n, 0, n)
+        for j in range(n):
+            row[j] /= factor[i, i]
     for i in range(n):
         for j in range(i):
             # Rounding makes the two differ, and callers read rows as columns.

@@ -88,15 +88,15 @@ def add_observation(precision: Matrix, inverse: Matrix, x: Vector, n: int, work:
 
 
 @outlined
-def smallest_eigenvalue(matrix: Matrix, floor: float, factor: Matrix) -> float:
-    """A lower bound, tight to 1e-6, from ``floor``, a known one; of a symmetric matrix."""
+def smallest_eigenvalue(matrix: Matrix, floor: float, factor: Matrix, tightness: float) -> float:
+    """A lower bound, from ``floor``, a known one; of a symmetric matrix."""
     high = matrix[0, 0]
     for i in range(1, matrix.shape[0]):
         high = min(high, matrix[i, i])
     # The eigenvalue is at most ``high``; rounding may have carried a known bound above that.
     low = min(floor, high)
     for _ in range(_HALVINGS):
-        if high - low <= 1e-6 * low:
+        if high - low <= tightness * low:
             break
         middle = 0.5 * (low + high)
         if factorise(matrix, middle, factor, matrix.shape[0]):

@@ -25,7 +25,7 @@ from ...validation import integer, real
 from .counters import LONGEST, Counter
 from .running_sums import BUFFERED, TOEPLITZ
 
-_ROOM = 2**24  # numbers in the memory of a square-root sum
+ROOM = 2**24  # numbers in the memory of a square-root sum
 _ROUNDED = 2**16  # rows whose rounded factor is inverted
 BUFFERS = 4
 
@@ -138,14 +138,23 @@ class SqrtToeplitz(_Toeplitz):
     def _decoder(self, n: int, norm: int) -> np.ndarray:
         return _toeplitz(self.coefficients()[1][:n])
 
-    def _storage(self, n: int, norm: int) -> tuple[np.ndarray, int]:
-        if self.horizon * n > _ROOM:
+    def require_room(self, n: int) -> None:
+        """Refuse sums of n numbers whose noise, which is all kept, would take too much memory.
+
+        Raises:
+            ArgumentError: it would take more than 128 MiB.
+        """
+        if self.horizon * n > ROOM:
             raise ArgumentError(
-                f"horizon must be at most {_ROOM // n} for SqrtToeplitz with {n} coordinates,"
-                f" because this counter keeps all noise, got {self.horizon}. BufferedToeplitz needs"
-                " constant memory and has nearly the same variance",
+                f"horizon must be at most {ROOM // n} for SqrtToeplitz (counter='toeplitz') with"
+                f" {n} coordinates, because this counter keeps all noise, got {self.horizon}."
+                " BufferedToeplitz (counter='buffered') needs constant memory and has nearly the"
+                " same variance",
                 "horizon",
             )
+
+    def _storage(self, n: int, norm: int) -> tuple[np.ndarray, int]:
+        self.require_room(n)
         return self.coefficients()[1][None, :].copy(), self.horizon
 
 
