@@ -205,7 +205,12 @@ def read(text: str) -> list[float]:
 
 def test_every_section_and_figure_is_there(page, folder):
     assert page.texts["h1"] == ["A study"]
-    for title in ("Main findings", "Results", "Replay of the real trial", "What is guaranteed"):
+    for title in (
+        "Findings in detail",
+        "Results",
+        "Replay of the real trial",
+        "What is guaranteed",
+    ):
         assert title in page.texts["h2"]
     for title in (
         "Regret as people come in",
@@ -222,6 +227,17 @@ def test_every_section_and_figure_is_there(page, folder):
     images = [attrs for tag, attrs in page.tags if tag == "img"]
     assert len(images) == 5
     assert all(len(image["alt"]) > 40 for image in images)
+
+
+def test_the_picture_comes_first_and_details_are_folded(page):
+    tags = [tag for tag, _ in page.tags]
+    assert tags.index("picture") < min(map(tags.index, ("p", "li", "table", "details")))
+    assert tags.index("li") < tags.index("details") < tags.index("table")
+    folds = [attrs for tag, attrs in page.tags if tag == "details"]
+    assert [fold["id"] for fold in folds] == [
+        *("findings", "results-1", "replay", "guarantees", "reading"),
+    ]
+    assert not any("open" in fold for fold in folds)
 
 
 def test_embedded_figures_are_those_of_the_files(page, folder):
@@ -824,7 +840,7 @@ def test_nothing_scrolls_sideways_on_a_phone(result, record, searched, tmp_path)
 @pytest.mark.long
 @pytest.mark.skipif(CHROME is None, reason="there is no browser")
 def test_paper_has_no_page_without_need(record, tmp_path):
-    assert pages_of(write(tmp_path, record)) <= 9
+    assert 4 <= pages_of(write(tmp_path, record)) <= 9, "what is folded is printed, too"
 
 
 def test_tables_fit_a_phone_by_their_structure(folder):

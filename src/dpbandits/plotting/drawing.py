@@ -22,11 +22,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import Formatter, FuncFormatter, LogLocator, NullLocator
 
+from .dark import with_dark_colours
 from .numbers import abbreviated, number, places_for, with_places
 from .styles import PlotStyle
 
 WIDE, NARROW = 9.6, 3.75  # inches: the column of the page at a desk and on a phone
-INK, SOFT = "#1f2933", "#52606d"
+PAPER, INK, SOFT = "#ffffff", "#1f2933", "#52606d"
 DASHES: Any = (0, (4, 3))
 
 _BETWEEN = 0.07  # inches above and below panels: titles of a row keep off the ticks of the last
@@ -67,8 +68,10 @@ STYLE: Any = {
 
 
 def svg(figure: Figure) -> bytes:
-    """The figure as SVG with text as paths; equal figures give equal bytes."""
-    return _saved(figure, format="svg", metadata={"Date": None, "Creator": None})
+    """The figure as SVG with text as paths, and with colours for dark screens; equal figures give
+    equal bytes.
+    """
+    return with_dark_colours(_saved(figure, format="svg", metadata={"Date": None, "Creator": None}))
 
 
 def png(figure: Figure) -> bytes:
@@ -78,10 +81,18 @@ def png(figure: Figure) -> bytes:
 
 @matplotlib.rc_context(STYLE)
 def _saved(figure: Figure, **options: Any) -> bytes:
+    lay_out(figure)
     buffer = io.BytesIO()
     figure.savefig(buffer, **options)
-    figure.set_layout_engine("none")  # it is laid out now: not again, the same, for the next format
     return buffer.getvalue()
+
+
+def lay_out(figure: Figure) -> None:
+    """Lay out a figure for good: ``savefig`` draws one that is laid out once, and others twice."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine(None)
 
 
 class Drawing(Figure):

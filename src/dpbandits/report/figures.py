@@ -15,10 +15,11 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from ..plotting import drawing
-from ..plotting.drawing import DASHES, INK, SOFT, STYLE, WIDE, folded, is_narrow, legend
+from ..plotting.dark import DARK
+from ..plotting.drawing import DASHES, INK, PAPER, SOFT, STYLE, WIDE, folded, is_narrow, legend
 from ..plotting.labels import by_notion
 from ..plotting.numbers import number, percent, with_places
-from ..plotting.styles import Mark, PlotStyle, Styles, mark
+from ..plotting.styles import COLOURS, Mark, PlotStyle, Styles, mark
 from .exhibits import Exhibit, Panel, Series
 from .replays import OWN, ReplayedTrial
 from .searches import asked_for, searches_of
@@ -28,6 +29,7 @@ _ARM_COLOURS = (
     *("#77AADD", "#EE8866", "#EEDD88", "#99CCBB"),
     *("#BBAACC", "#CCBB66", "#FFBBCC", "#DDDDDD"),
 )
+_ON_BARS = "#10171f"  # which is dark on dark screens, too
 _DOTS: Any = (0, (1, 2))
 _ROW = 0.24  # inches of a row in charts that have one per policy and budget
 _LINE = 0.55  # rows that one more line of a heading takes
@@ -111,8 +113,11 @@ def search_rounds(summary: EnvironmentSummary, styles: Styles, width: float = WI
 def private_searches(summary: EnvironmentSummary) -> pd.DataFrame:
     """The private searches for the best arm at a confidence that were over in some run."""
     found = searches_of(summary.table)
-    found = found[[row["ended"] > 0 and asked_for(row) > 0.0 for _, row in found.iterrows()]]
-    return found[found["budget_label"].map(lambda label: label.private).astype(bool)]
+    chosen = [
+        bool(row["ended"] > 0 and asked_for(row) > 0.0 and row["budget_label"].private)
+        for _, row in found.iterrows()
+    ]
+    return found[np.array(chosen, bool)]
 
 
 def _by_budget(
@@ -168,10 +173,10 @@ def arm_shares(summary: EnvironmentSummary, styles: Styles, width: float = WIDE)
     names, shares, reference = _merged_arms(summary)
     above = summary.reference.name if summary.reference else None
     chart = _row_chart(summary.table, styles, width, above=above)
-    bars = {_ABOVE + 1: reference} if reference is not None else {}
-    bars |= {y: shares[i] for i, y in chart.heights.items()}
-    for y, values in bars.items():
-        _stacked_bar(chart.ax, y, values, least=0.13 if is_narrow(width) else 0.075)
+    heights = np.array([chart.heights[int(i)] for i in summary.table.index])
+    if reference is not None:
+        heights, shares = np.append(heights, _ABOVE + 1), np.vstack([shares, reference])
+    _stacked_bars(chart.ax, heights, shares, least=0.13 if is_narrow(width) else 0.075)
     chart.ax.set_xlim(0, 1)
     chart.ax.xaxis.set_major_formatter(drawing.TickLabels(percent, unit=0.01))
     chart.ax.set_xlabel("share of all rounds (people)")
@@ -180,15 +185,15 @@ def arm_shares(summary: EnvironmentSummary, styles: Styles, width: float = WIDE)
     return chart.figure
 
 
-def _stacked_bar(ax: Axes, y: float, shares: np.ndarray, least: float) -> None:
-    """Shares side by side, those of at least ``least`` with their percentage."""
-    ends = np.cumsum(shares)
-    for a, (share, end) in enumerate(zip(shares, ends, strict=True)):
-        bar = ax.barh(y, share, 0.78, left=end - share, color=_ARM_COLOURS[a])
-        bar.patches[0].set(edgecolor="white", linewidth=0.7)
-        if share >= least:
-            at, text = end - share / 2, f"{100 * share:.0f}"
-            ax.text(at, y, text, ha="center", va="center", fontsize=7.5)
+def _stacked_bars(ax: Axes, heights: np.ndarray, shares: np.ndarray, least: float) -> None:
+    """A bar per row of shares, those of at least ``least`` with their percentage."""
+    ends = np.cumsum(shares, axis=1)
+    for a, (share, end) in enumerate(zip(shares.T, ends.T, strict=True)):
+        looks: Any = {"color": _ARM_COLOURS[a], "edgecolor": PAPER, "linewidth": 0.7}
+        ax.barh(heights, share, 0.78, left=end - share, **looks)
+        for i in np.flatnonzero(share >= least):
+            at, text = end[i] - share[i] / 2, f"{100 * share[i]:.0f}"
+            ax.text(at, heights[i], text, ha="center", va="center", fontsize=7.5, color=_ON_BARS)
 
 
 @matplotlib.rc_context(STYLE)
@@ -241,6 +246,12 @@ def swatch(style: PlotStyle) -> str:
         '<svg class="swatch" viewBox="-.8 -.8 1.6 1.6" aria-hidden="true"><path'
         f' fill="{style.colour}" d="{path}"></path></svg>'
     )
+
+
+def dark_swatches() -> str:
+    """The style of swatches on dark screens."""
+    rules = (f'[fill="{colour}"] {{ fill: {DARK[colour.lower()]}; }}\n' for colour in COLOURS)
+    return f"@media screen and (prefers-color-scheme: dark) {{\n{''.join(rules)}}}\n"
 
 
 class _RowChart(NamedTuple):
@@ -297,13 +308,15 @@ def _row_chart(
 
 def _draw_dots(chart: _RowChart, table: pd.DataFrame, styles: Styles, name: str) -> None:
     """Means with their intervals; open marks without privacy."""
-    for i, y in chart.heights.items():
-        row, style = table.loc[i], styles[table.loc[i, "policy"]]
-        low, high, colour = row[f"{name}_low"], row[f"{name}_high"], style.colour
-        chart.ax.hlines(y, low, high, color=colour, linewidth=2)
-        face = colour if row["budget_label"].private else "white"
-        (dot,) = chart.ax.plot([row[name]], [y], style.marker, color=colour, markersize=5.5)
-        dot.set_markerfacecolor(face)
+    for policy, rows in table.groupby("policy", sort=False):
+        style = styles[str(policy)]
+        y = np.array([chart.heights[int(i)] for i in rows.index])
+        low, high = rows[f"{name}_low"], rows[f"{name}_high"]
+        chart.ax.hlines(y, low, high, color=style.colour, linewidth=2)
+        private = rows["budget_label"].map(lambda label: label.private).to_numpy(bool)
+        for chosen, face in ((private, style.colour), (~private, PAPER)):
+            looks: Any = {"color": style.colour, "markersize": 5.5, "markerfacecolor": face}
+            chart.ax.plot(rows[name][chosen], y[chosen], style.marker, **looks)
 
 
 class _ArmShares(NamedTuple):

@@ -331,11 +331,18 @@ def bootstrap_band(
     curves: np.ndarray, confidence: float, resamples: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Percentile bootstrap of the mean over rows; ``curves`` has shape (runs, points)."""
-    runs = curves.shape[0]
-    # Resampling rows is multinomial weighting of them: one matrix product instead of a gather per
-    # resample.
-    weights = rng.multinomial(runs, np.full(runs, 1.0 / runs), size=resamples) / runs
-    means = weights @ curves
+    return weighted_band(curves, confidence, bootstrap_weights(curves.shape[0], resamples, rng))
+
+
+def bootstrap_weights(runs: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
+    """How often each resample, a row, draws each run, as a share."""
+    return rng.multinomial(runs, np.full(runs, 1.0 / runs), size=resamples) / runs
+
+
+def weighted_band(
+    curves: np.ndarray, confidence: float, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """``bootstrap_band`` from weights that are drawn: one product for all resamples and points."""
     tail = (1.0 - confidence) / 2.0
-    low, high = np.quantile(means, [tail, 1.0 - tail], axis=0)
+    low, high = np.quantile(weights @ curves, [tail, 1.0 - tail], axis=0)
     return low, high
