@@ -169,7 +169,12 @@ def test_a_small_study_leaves_a_report_that_begins_with_its_claims(
         "Figures to the claims",
         "Findings in detail",
     ]
-    assert {path.suffix for path in (output / "figures").iterdir()} == {".svg", ".png"}
+    assert {path.suffix for path in (output / "figures").iterdir()} == {
+        ".svg",
+        ".png",
+        ".csv",
+        ".dat",
+    }
     assert any(path.stem.startswith("figure-") for path in (output / "figures").iterdir())
     assert {path.name for path in output.iterdir()} >= {
         "results.parquet",

@@ -22,8 +22,9 @@ from dpbandits.algorithms import MergedTopTwo, SequentialHalving
 from dpbandits.environments import Bernoulli, Gaussian, RewardTable
 from dpbandits.papers.concentrated import AdaCUCB
 from dpbandits.plotting.curves import regret_curves
-from dpbandits.plotting.drawing import NARROW, WIDE, png
+from dpbandits.plotting.drawing import png
 from dpbandits.plotting.labels import budget_label
+from dpbandits.plotting.looks import NARROW, WIDE
 from dpbandits.privacy import Budget
 from dpbandits.privacy.meaning import Meaning
 from dpbandits.report import StudyRecord, figures, write
@@ -222,7 +223,7 @@ def test_every_section_and_figure_is_there(page, folder):
         assert title in page.texts["h3"]
     names = sorted(path.name for path in (folder / "figures").iterdir())
     assert names == sorted(
-        f"{name}.{kind}" for name in [*FIGURES, "replay"] for kind in ("png", "svg")
+        f"{name}.{kind}" for name in [*FIGURES, "replay"] for kind in ("csv", "dat", "png", "svg")
     )
     images = [attrs for tag, attrs in page.tags if tag == "img"]
     assert len(images) == 5
@@ -441,7 +442,7 @@ def test_page_says_how_it_was_made(page):
 def test_same_record_same_bytes(record, folder, tmp_path):
     write(tmp_path, record)
     names = [path.relative_to(folder) for path in folder.rglob("*.*")]
-    assert len(names) == 11
+    assert len(names) == 21
     for name in names:
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name
 

@@ -8,16 +8,18 @@ import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.markers import MarkerStyle
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from ..plotting import drawing
+from ..plotting.behind import Behind
 from ..plotting.dark import DARK
-from ..plotting.drawing import DASHES, INK, PAPER, SOFT, STYLE, WIDE, folded, is_narrow, legend
+from ..plotting.drawing import DASHES, Drawing, folded, is_narrow, legend
+from ..plotting.ends import fits, label_end
 from ..plotting.labels import by_notion
+from ..plotting.looks import INK, PAPER, SOFT, STYLE, WIDE
 from ..plotting.numbers import number, percent, with_places
 from ..plotting.styles import COLOURS, Mark, PlotStyle, Styles, mark
 from .exhibits import Exhibit, Panel, Series
@@ -38,7 +40,7 @@ _ABOVE = -3.0  # where the heading of a row above all others stands, counted in 
 
 
 @matplotlib.rc_context(STYLE)
-def exhibit(shown: Exhibit, labels: list[str], width: float = WIDE) -> Figure:
+def exhibit(shown: Exhibit, labels: list[str], width: float = WIDE) -> Drawing:
     """Draw an additional figure of a study: panels of lines with bands, or of marks with bars.
     ``labels`` are those of all exhibits shown together, so each name has one colour.
     """
@@ -55,7 +57,23 @@ def exhibit(shown: Exhibit, labels: list[str], width: float = WIDE) -> Figure:
         ax.set_ylabel(panel.y_label)
         _exhibit_axes(ax, panel)
     legend(figure, handles, width)
+    figure.behind = Behind(pd.concat(map(_points, shown.panels)), "x")
     return figure
+
+
+def _points(panel: Panel) -> pd.DataFrame:
+    """The numbers of a panel."""
+    return pd.concat(
+        pd.DataFrame(
+            {
+                "panel": panel.title,
+                "series": one.label,
+                "x": np.asarray(one.x, float),
+                **{"y": one.y, "low": one.low, "high": one.high},
+            }
+        )
+        for one in panel.series
+    )
 
 
 def _draw_series(ax: Axes, series: Series, mark: Mark, panel: Panel) -> Line2D:
@@ -95,7 +113,7 @@ def _exhibit_axes(ax: Axes, panel: Panel) -> None:
 
 
 @matplotlib.rc_context(STYLE)
-def regret_by_budget(summary: EnvironmentSummary, styles: Styles, width: float = WIDE) -> Figure:
+def regret_by_budget(summary: EnvironmentSummary, styles: Styles, width: float = WIDE) -> Drawing:
     """Final regret against the budget."""
     table = summary.table[summary.table["budget_label"].map(lambda label: label.private)]
     y = f"mean regret after {summary.horizon:,} rounds"
@@ -104,7 +122,7 @@ def regret_by_budget(summary: EnvironmentSummary, styles: Styles, width: float =
 
 
 @matplotlib.rc_context(STYLE)
-def search_rounds(summary: EnvironmentSummary, styles: Styles, width: float = WIDE) -> Figure:
+def search_rounds(summary: EnvironmentSummary, styles: Styles, width: float = WIDE) -> Drawing:
     """Rounds until a search for the best arm was over against the budget."""
     table, y = private_searches(summary), "mean rounds until it stopped"
     return _by_budget(summary, table, styles, width, "stopped", y, "log")
@@ -128,31 +146,46 @@ def _by_budget(
     column: str,
     label: str,
     yscale: str,
-) -> Figure:
+) -> Drawing:
     """A mean against the budget; one panel per notion, because their numbers do not compare."""
     groups = by_notion(table["budget_label"])
     figure, (axes,) = drawing.grouped_panels([len(groups)], width, height=3.2)
+    drawn = [styles[policy] for policy in table["policy"].drop_duplicates()]
+    at_ends = fits([style.label for style in drawn], width / len(groups), drawing.letter())
     for ax, labels in zip(axes, groups, strict=True):
-        _budget_panel(ax, summary, table[table["budget_label"].isin(labels)], styles, column)
+        rows = table[table["budget_label"].isin(labels)]
+        lines = _budget_panel(ax, summary, rows, styles, column)
         ax.set_title(labels[0].notion)
+        for policy, line in lines.items() if at_ends else ():
+            label_end(line, folded(styles[policy].label, 40))
     drawing.share_regret_axis(axes, table[column], yscale)
     drawing.label_axes(figure, y=label)
     dashes = Line2D([], [], color=SOFT, linestyle=DASHES, linewidth=1.2)
-    drawn = [styles[policy] for policy in table["policy"].drop_duplicates()]
-    drawing.policy_legend(figure, drawn, width, extra={"same policy without privacy": dashes})
+    handles = {"same policy without privacy": dashes}
+    drawing.policy_legend(figure, [] if at_ends else drawn, width, extra=handles)
+    found = {"notion": table["budget_label"].map(lambda one: one.notion)}
+    found |= {"policy": table["policy"].map(lambda one: styles[one].label)}
+    found |= {"budget": table["budget_label"].map(lambda one: one.value)}
+    found |= {name: table[name] for name in _ends_of(column)}
+    figure.behind = Behind(pd.DataFrame(found), "budget")
     return figure
+
+
+def _ends_of(column: str) -> list[str]:
+    return [column, f"{column}_low", f"{column}_high"]
 
 
 def _budget_panel(
     ax: Axes, summary: EnvironmentSummary, table: pd.DataFrame, styles: Styles, column: str
-) -> None:
+) -> dict[str, Line2D]:
     """One line per policy at the budgets of one notion."""
+    lines: dict[str, Line2D] = {}
     half = table["policy"].nunique() / 2
     for place, (policy, rows) in enumerate(table.groupby("policy", sort=False)):
         colour, marker = styles[str(policy)].colour, styles[str(policy)].marker
         # moved sideways a little, so that the bars of policies stay apart
         x = rows["budget_label"].map(lambda label: label.value) * (1 + 0.03 * (place - half))
-        ax.plot(x, rows[column], color=colour, marker=marker)
+        (lines[str(policy)],) = ax.plot(x, rows[column], color=colour, marker=marker)
         ax.vlines(x, rows[f"{column}_low"], rows[f"{column}_high"], color=colour, linewidth=1.4)
         without = summary.without_privacy(rows.iloc[0])
         if without is not None:
@@ -165,10 +198,11 @@ def _budget_panel(
         ax.xaxis.set_major_locator(FixedLocator(values))
         ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
         ax.xaxis.set_minor_locator(NullLocator())
+    return lines
 
 
 @matplotlib.rc_context(STYLE)
-def arm_shares(summary: EnvironmentSummary, styles: Styles, width: float = WIDE) -> Figure:
+def arm_shares(summary: EnvironmentSummary, styles: Styles, width: float = WIDE) -> Drawing:
     """The share of the people of each arm, beside the reference allocation."""
     names, shares, reference = _merged_arms(summary)
     above = summary.reference.name if summary.reference else None
@@ -182,6 +216,8 @@ def arm_shares(summary: EnvironmentSummary, styles: Styles, width: float = WIDE)
     chart.ax.set_xlabel("share of all rounds (people)")
     patches = {name: Patch(color=_ARM_COLOURS[a]) for a, name in enumerate(names)}
     legend(chart.figure, patches, width)
+    told = pd.DataFrame(shares[: len(summary.table)], summary.table.index, names)
+    chart.figure.behind = _rows(summary.table, styles, told)
     return chart.figure
 
 
@@ -197,7 +233,7 @@ def _stacked_bars(ax: Axes, heights: np.ndarray, shares: np.ndarray, least: floa
 
 
 @matplotlib.rc_context(STYLE)
-def people_helped(summary: EnvironmentSummary, styles: Styles, width: float = WIDE) -> Figure:
+def people_helped(summary: EnvironmentSummary, styles: Styles, width: float = WIDE) -> Drawing:
     """Expected successes per 1,000 people, more or fewer than the baseline's, with intervals."""
     assert summary.baseline is not None
     assert summary.means is not None
@@ -221,11 +257,13 @@ def people_helped(summary: EnvironmentSummary, styles: Styles, width: float = WI
     unit = f"{summary.gained} per 1,000 people"
     ax.set_xlabel(unit if is_narrow(width) else f"{unit}, more or fewer")
     legend(chart.figure, drawn, width)
+    told = summary.table[_ends_of("gain")]
+    chart.figure.behind = _rows(summary.table, styles, told)
     return chart.figure
 
 
 @matplotlib.rc_context(STYLE)
-def replay_rates(trial: ReplayedTrial, styles: Styles, width: float = WIDE) -> Figure:
+def replay_rates(trial: ReplayedTrial, styles: Styles, width: float = WIDE) -> Drawing:
     """Success rates in the replay of a logged trial, beside that of the trial itself."""
     chart = _row_chart(trial.rates, styles, width)
     _draw_dots(chart, trial.rates, styles, "rate")
@@ -234,6 +272,7 @@ def replay_rates(trial: ReplayedTrial, styles: Styles, width: float = WIDE) -> F
     chart.ax.xaxis.set_major_locator(MaxNLocator(5 if is_narrow(width) else 9))
     chart.ax.xaxis.set_major_formatter(drawing.TickLabels(percent, unit=0.01))
     chart.ax.set_xlabel("success rate among the counted people")
+    chart.figure.behind = _rows(trial.rates, styles, trial.rates[_ends_of("rate")])
     return chart.figure
 
 
@@ -255,9 +294,18 @@ def dark_swatches() -> str:
 
 
 class _RowChart(NamedTuple):
-    figure: Figure
+    figure: Drawing
     ax: Axes
     heights: dict[int, float]  # of the rows of the table, by their index
+
+
+def _rows(table: pd.DataFrame, styles: Styles, numbers: pd.DataFrame) -> Behind:
+    """The numbers of a chart with a row per policy and budget."""
+    names = {
+        "policy": table["policy"].map(lambda one: styles[one].label),
+        "budget": table["budget_label"].map(lambda one: one.text),
+    }
+    return Behind(pd.concat([pd.DataFrame(names), numbers], axis=1))
 
 
 class _Heading(NamedTuple):

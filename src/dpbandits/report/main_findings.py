@@ -14,7 +14,6 @@ from .replays import ReplayedTrial, replay_in_words
 from .sheet import Sheet
 from .summaries import EnvironmentSummary
 
-
 _FIRST = 3  # environments of the verdict
 
 

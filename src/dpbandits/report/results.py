@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from ..html import Html, table, tag
+from ..plotting.behind import slug
 from ..plotting.curves import distance_curves, regret_curves
 from ..plotting.numbers import (
     number,
@@ -19,7 +20,6 @@ from ..plotting.numbers import (
 from ..simulation.settings import SettingsByKey, with_budget_labels
 from . import figures
 from .deciding import answers_of, answers_table
-from .exhibits import slug
 from .means import estimate_of
 from .searches import searches_in_words, searches_of, searches_table
 from .sheet import DASH, Sheet
