@@ -15,6 +15,7 @@ _POLICIES = (
 )
 _OTHERS = {
     "#ffffff": "#161b22",  # paper
+    "#000000": "#e4e7eb",
     "#1f2933": "#e4e7eb",  # ink
     "#52606d": "#9fb0c0",
     "#9aa5b1": "#65758a",
@@ -32,5 +33,6 @@ def with_dark_colours(svg: bytes) -> bytes:
         for name in ("fill", "stroke")
         if f"{name}: {light}" in drawn
     ]
+    rules.append(f"svg{{fill:{DARK['#000000']}}}")  # black is left out, as the usual colour
     style = f"@media (prefers-color-scheme: dark){{{''.join(rules)}}}</style>"
     return drawn.replace("</style>", style, 1).encode()

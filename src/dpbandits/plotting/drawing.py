@@ -65,7 +65,7 @@ class Drawing(Figure):
         super().__init__(**options)
         self.look: Any = {name: matplotlib.rcParams[name] for name in STYLE}
 
-    def savefig(self, fname: Any, **options: Any) -> None:  # type: ignore[override]
+    def savefig(self, fname: Any, **options: Any) -> None:
         """Write the figure; see matplotlib."""
         with matplotlib.rc_context(self.look):
             engine = self.get_layout_engine()
@@ -132,8 +132,8 @@ def grouped_panels(
 
 def label_axes(figure: Figure, x: str = "", y: str = "") -> None:
     """Label the axes of all panels."""
-    names = {"fontsize": "axes.labelsize", "color": "axes.labelcolor"}
-    looks: Any = {name: matplotlib.rcParams[own] for name, own in names.items()}
+    settings = matplotlib.rcParams
+    looks: Any = {"fontsize": settings["axes.labelsize"], "color": settings["axes.labelcolor"]}
     figure.supxlabel(x, **looks)
     figure.supylabel(y, **looks)
 

@@ -39,7 +39,7 @@ class EndLabel(Annotation):
 
     def update_positions(self, renderer: RendererBase) -> None:
         """Take the place that is free, as the axes are now."""
-        assert self.axes is not None
+        assert isinstance(self.axes, Axes)
         _spread(self.axes, renderer)
         super().update_positions(renderer)
 

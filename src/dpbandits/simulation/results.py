@@ -219,7 +219,9 @@ class Result:
             if bounds is not None or width is not None:
                 raise ArgumentError("ax must come without bounds and width")
             regret_on(ax, curves, styles, style=style, yscale=yscale)
-            return ax.get_figure(root=True)
+            figure = ax.get_figure(root=True)
+            assert figure is not None
+            return figure
         options: Any = {"width": width, "yscale": yscale, "style": style or "page"}
         options["bounds"] = None if bounds is None or bounds.empty else titled(bounds)
         return regret_curves(curves, styles, **options)
