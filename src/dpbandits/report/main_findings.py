@@ -38,7 +38,11 @@ class MainFindings:
         self.summaries, self.trials = summaries, trials
 
     def verdict(self) -> Iterator[Html]:
-        """The first findings; where there are several environments, of each of the first ones."""
+        """The first findings, of several environments those of the first ones; none where claims
+        were measured, which are the verdict.
+        """
+        if self.record.claims:
+            return
         several = len(self.summaries) > 1
         for summary in self.summaries[:_FIRST]:
             found = self._found(summary)[: 2 if several else None]
@@ -52,7 +56,7 @@ class MainFindings:
         if not self.record.claims:  # beside which they stand otherwise
             for note in self.record.notes:
                 yield tag("p", note, class_="note")
-        if len(self.summaries) > 1:
+        if len(self.summaries) > 1 or self.record.claims:
             yield from self._by_environment(self._found)
         if overall := [
             *findings_on_promises(self.settings, self.sheet.styles),
