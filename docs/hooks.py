@@ -153,7 +153,9 @@ def with_thumbnails(markdown: str, files: Files) -> str:
     cards = re.sub(
         r"^\* (\[.*?\]\(([\w-]+)\.ipynb\).*)$",
         lambda card: (
-            f"* ![]({figures[card[2]]})\n\n    {card[1]}" if card[2] in figures else card[0]
+            f"* ![]({figures[card[2]]})\n\n    {card[1]}\n"
+            if card[2] in figures
+            else f"{card[0]}\n"
         ),
         markdown,
         flags=re.MULTILINE,
