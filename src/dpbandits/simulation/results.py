@@ -203,7 +203,7 @@ class Result:
             >>> world, ax = Bernoulli([0.9, 0.1]), Result.axes("ieee")
             >>> for policy in (MergedIMED(2, budget=ZCDP(1.0)), UCB1(2)):
             ...     figure = simulate(policy, world, horizon=100, runs=5).plot(ax=ax)
-            >>> figure.get_figwidth()
+            >>> print(figure.get_figwidth())
             3.5
 
         See also: ``axes``.
@@ -241,7 +241,7 @@ class Result:
 
         Example:
             >>> from dpbandits.simulation import Result
-            >>> Result.axes("neurips").figure.get_figwidth()
+            >>> print(Result.axes("neurips").figure.get_figwidth())
             5.5
 
         See also: ``plot``.
