@@ -24,6 +24,7 @@ from rooms import presets, rooms, table_of_names, table_of_others, table_of_pres
 
 from dpbandits.cli.modest_audits import modest_audits
 from dpbandits.cli.promises import write_cards
+from dpbandits.plotting.dark import with_dark_colours
 
 ROOT = Path(__file__).parents[1]
 AUDITS = ROOT / ".audits"  # what attacks found, kept until the code changes; git ignores it
@@ -63,6 +64,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if page.file.src_uri == "intervals.md":
         shown = "![Means of equal arms: the leader reads too high, the others too low]"
         markdown = markdown.replace("<!-- picture: bias -->", f"{shown}(images/bias.svg)")
+    if page.file.src_uri == "gallery/index.md":
+        markdown = with_thumbnails(markdown, files)
     if page.file.src_uri == "policies.md":
         markdown = with_names(markdown)
     markdown = re.sub(
@@ -86,6 +89,16 @@ def outside(name: str) -> str:
     return (ROOT / f"{name}.md").read_text().replace("](docs/", "](")
 
 
+# A cell before the first of a notebook.
+FIGURES = """
+%matplotlib inline
+%config InlineBackend.figure_formats = ["svg"]
+from dpbandits.plotting.drawing import Drawing, svg
+Drawing._repr_png_ = None
+formatters = get_ipython().display_formatter.formatters
+formatters["image/svg+xml"].for_type(Drawing, lambda figure: svg(figure).decode())
+"""
+
 # Notebooks ---------------------------------------------------------------------------------------
 
 
@@ -97,8 +110,9 @@ def notebook_pages(config: MkDocsConfig) -> dict[str, str | bytes]:
 
 
 def run_notebook(path: Path) -> list[tuple[str, str | bytes]]:
-    """One notebook as a page, and the files of its outputs."""
+    """One notebook as a page, and the files of its outputs: figures as SVG with dark colours."""
     notebook = nbformat.read(path, as_version=4)
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(FIGURES))
     client = NotebookClient(
         notebook,
         timeout=300,
@@ -109,14 +123,45 @@ def run_notebook(path: Path) -> list[tuple[str, str | bytes]]:
     for output in (o for cell in notebook.cells for o in cell.get("outputs", [])):
         if output.get("name") == "stderr":
             LOG.warning("%s writes to stderr: %s", path.name, output["text"])
+    del notebook.cells[0]
     body, resources = MarkdownExporter().from_notebook_node(
         notebook, resources={"unique_key": path.stem}
     )
-    title, text = body.replace("![png]", "![Figure]").split("\n", 1)
+    title, text = body.replace("![svg]", "![Figure]").split("\n", 1)
     link = f"[This page as a notebook]({path.name}){{.md-button}}"
     here = path.relative_to(ROOT / "docs").parent
-    files = {f"{path.stem}.md": f"{title}\n{text}\n\n{link}\n", **resources["outputs"]}
+    outputs = {
+        name: with_dark_colours(drawn) if is_light(name, drawn) else drawn
+        for name, drawn in resources["outputs"].items()
+    }
+    files = {f"{path.stem}.md": f"{title}\n{text}\n\n{link}\n", **outputs}
     return [(str(here / name), content) for name, content in files.items()]
+
+
+def is_light(name: str, drawn: bytes) -> bool:
+    """Whether a file is a figure with colours for white paper alone."""
+    return name.endswith(".svg") and b"prefers-color-scheme" not in drawn
+
+
+def with_thumbnails(markdown: str, files: Files) -> str:
+    """The list of notebooks as cards, each with the first figure of its notebook."""
+    figures = {}
+    for file in files:
+        found = re.fullmatch(r"gallery/([\w-]+)_\d+_\d+\.(svg|png)", file.src_uri)
+        if found:
+            figures.setdefault(found[1], Path(file.src_uri).name)
+    cards = re.sub(
+        r"^\* (\[.*?\]\(([\w-]+)\.ipynb\).*)$",
+        lambda card: (
+            f"* ![]({figures[card[2]]})\n\n    {card[1]}\n"
+            if card[2] in figures
+            else f"{card[0]}\n"
+        ),
+        markdown,
+        flags=re.MULTILINE,
+    )
+    head, first, rest = cards.partition("\n* ")
+    return f'{head}\n<div class="grid cards" markdown>\n{first}{rest}\n</div>\n'
 
 
 # Privacy cards -----------------------------------------------------------------------------------

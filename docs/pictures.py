@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from dpbandits import ZCDP
 from dpbandits.algorithms import MergedIMED
+from dpbandits.plotting.dark import with_dark_colours
 from dpbandits.testing.coverage import play
 
 RUNS, ROUNDS, ARMS = 400, 5_000, 5
@@ -31,4 +32,4 @@ def bias() -> bytes:
     axes.legend(frameon=False, title="on average")
     drawn = io.BytesIO()
     figure.savefig(drawn, format="svg", metadata={"Date": None})
-    return drawn.getvalue()
+    return with_dark_colours(drawn.getvalue())

@@ -167,9 +167,14 @@ def test_a_small_study_leaves_a_report_that_begins_with_its_claims(
     assert Headings((output / "report.html").read_text("utf-8")).found[:3] == [
         "Claims",
         "Figures to the claims",
-        "Main findings",
+        "Findings in detail",
     ]
-    assert {path.suffix for path in (output / "figures").iterdir()} == {".svg", ".png"}
+    assert {path.suffix for path in (output / "figures").iterdir()} == {
+        ".svg",
+        ".png",
+        ".csv",
+        ".dat",
+    }
     assert any(path.stem.startswith("figure-") for path in (output / "figures").iterdir())
     assert {path.name for path in output.iterdir()} >= {
         "results.parquet",

@@ -6,7 +6,8 @@ import matplotlib
 import numpy as np
 import pytest
 
-from dpbandits.plotting.drawing import STYLE, TickLabels, empty_figure, grouped_panels
+from dpbandits.plotting.drawing import TickLabels, empty_figure, grouped_panels
+from dpbandits.plotting.looks import STYLE
 from dpbandits.plotting.numbers import number, percent, places_for
 
 

@@ -22,8 +22,9 @@ from dpbandits.algorithms import MergedTopTwo, SequentialHalving
 from dpbandits.environments import Bernoulli, Gaussian, RewardTable
 from dpbandits.papers.concentrated import AdaCUCB
 from dpbandits.plotting.curves import regret_curves
-from dpbandits.plotting.drawing import NARROW, WIDE, png
+from dpbandits.plotting.drawing import png
 from dpbandits.plotting.labels import budget_label
+from dpbandits.plotting.looks import NARROW, WIDE
 from dpbandits.privacy import Budget
 from dpbandits.privacy.meaning import Meaning
 from dpbandits.report import StudyRecord, figures, write
@@ -205,7 +206,12 @@ def read(text: str) -> list[float]:
 
 def test_every_section_and_figure_is_there(page, folder):
     assert page.texts["h1"] == ["A study"]
-    for title in ("Main findings", "Results", "Replay of the real trial", "What is guaranteed"):
+    for title in (
+        "Findings in detail",
+        "Results",
+        "Replay of the real trial",
+        "What is guaranteed",
+    ):
         assert title in page.texts["h2"]
     for title in (
         "Regret as people come in",
@@ -217,11 +223,22 @@ def test_every_section_and_figure_is_there(page, folder):
         assert title in page.texts["h3"]
     names = sorted(path.name for path in (folder / "figures").iterdir())
     assert names == sorted(
-        f"{name}.{kind}" for name in [*FIGURES, "replay"] for kind in ("png", "svg")
+        f"{name}.{kind}" for name in [*FIGURES, "replay"] for kind in ("csv", "dat", "png", "svg")
     )
     images = [attrs for tag, attrs in page.tags if tag == "img"]
     assert len(images) == 5
     assert all(len(image["alt"]) > 40 for image in images)
+
+
+def test_the_picture_comes_first_and_details_are_folded(page):
+    tags = [tag for tag, _ in page.tags]
+    assert tags.index("picture") < min(map(tags.index, ("p", "li", "table", "details")))
+    assert tags.index("li") < tags.index("details") < tags.index("table")
+    folds = [attrs for tag, attrs in page.tags if tag == "details"]
+    assert [fold["id"] for fold in folds] == [
+        *("findings", "results-1", "replay", "guarantees", "reading"),
+    ]
+    assert not any("open" in fold for fold in folds)
 
 
 def test_embedded_figures_are_those_of_the_files(page, folder):
@@ -425,7 +442,7 @@ def test_page_says_how_it_was_made(page):
 def test_same_record_same_bytes(record, folder, tmp_path):
     write(tmp_path, record)
     names = [path.relative_to(folder) for path in folder.rglob("*.*")]
-    assert len(names) == 11
+    assert len(names) == 21
     for name in names:
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name
 
@@ -824,7 +841,7 @@ def test_nothing_scrolls_sideways_on_a_phone(result, record, searched, tmp_path)
 @pytest.mark.long
 @pytest.mark.skipif(CHROME is None, reason="there is no browser")
 def test_paper_has_no_page_without_need(record, tmp_path):
-    assert pages_of(write(tmp_path, record)) <= 9
+    assert 4 <= pages_of(write(tmp_path, record)) <= 9, "what is folded is printed, too"
 
 
 def test_tables_fit_a_phone_by_their_structure(folder):

@@ -152,16 +152,22 @@ class Audit:
         title = f"Audit: {self.verdict}"
         return glance(title, heads, self._rows(), f"{self.sentence}. {self.caveat}")
 
-    def plot(self, *, width: float = 6.4) -> Figure:
+    def plot(self, *, width: float | None = None, style: str | None = None) -> Figure:
         """Plot the bounds of all scores beside the claimed and the possible loss.
 
+        Args:
+            width: in inches; by default 6.4, or the width of ``style``.
+            style: "page" (the default) or a column of a paper, as of ``Result.plot``.
+
         Returns:
-            A matplotlib figure that shows itself in a notebook; its width is ``width`` inches.
+            A matplotlib figure that shows itself in a notebook.
+
+        Raises:
+            ArgumentError: there is no such style.
         """
         from ..plotting.audits import audit_bars  # brings matplotlib, which takes a while
 
         title = f"{self.policy.label}, {self.policy.budget}: {self.verdict}"
+        symbol = self.claim.measure.symbol
         levels = {"claimed": self.claimed, "possible": self.possible}
-        return audit_bars(
-            self._bars(), self.claim.measure.symbol, **levels, title=title, width=width
-        )
+        return audit_bars(self._bars(), symbol, **levels, title=title, width=width, style=style)

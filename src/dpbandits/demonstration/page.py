@@ -14,7 +14,7 @@ from ..plotting.numbers import duration, number, percent
 from ..privacy.meaning import Meaning
 from ..report import figures
 from ..report.exhibits import Exhibit, Panel, Series
-from ..report.page import facts_of, write_page
+from ..report.page import facts_of, folded, write_page
 from ..report.sheet import Sheet
 from .comparison import CHANCE, PARTIES, RUNS
 from .parties import BATCHES
@@ -40,14 +40,16 @@ def write(folder: Path, record: Record) -> Path:
         "Seed": f"{record.seed}",
         "Took": duration(record.seconds),
     }
-    head = Html("\n".join([tag("h1", _TITLE), tag("p", _LEAD, class_="lead"), facts_of(facts)]))
+    about = [tag("p", _LEAD, class_="lead"), facts_of(facts)]
+    answer = [_figure(record, Sheet(gallery, {})), items(_findings(record))]
+    head = Html("\n".join([tag("h1", _TITLE), *answer]))
     parts = (
-        _verdict(record),
-        _regret(record, Sheet(gallery, {})),
-        _views(record),
-        _search(record),
+        folded("regret", "Regret beside other trust models", _regret(record)),
+        folded("views", "What each party sees, and what that promises", _views(record)),
+        folded("search", "The search", _search(record)),
+        folded("about", "About this demonstration", about),
     )
-    body = Html("\n".join(tag("section", *part) for part in parts))
+    body = Html("\n".join(parts))
     return write_page(folder, _TITLE, head, body, tag("p", "Written by dpbandits."))
 
 
@@ -82,15 +84,13 @@ def verdict(record: Record) -> Iterator[str]:
         yield "It has found everything in a list that holds all of it."
 
 
-def _verdict(record: Record) -> Iterator[Html]:
-    yield tag("h2", "In short")
+def _findings(record: Record) -> list[str]:
     own, chance = record.regret[PARTIES].final, record.regret[CHANCE].final
     learned = f"The regret of the three processes was {percent(own / chance)} of that of chance."
-    yield items([*verdict(record), learned])
+    return [*verdict(record), learned]
 
 
-def _regret(record: Record, sheet: Sheet) -> Iterator[Html]:
-    yield tag("h2", "Regret beside other trust models")
+def _figure(record: Record, sheet: Sheet) -> Html:
     series = [
         Series(label, record.ends, *curve, dashed=label == CHANCE)
         for label, curve in record.regret.items()
@@ -103,7 +103,10 @@ def _regret(record: Record, sheet: Sheet) -> Iterator[Html]:
         f" means of {RUNS} runs, and their bands hold all of these."
     )
     draw = partial(figures.exhibit, shown, list(record.regret))
-    yield sheet.figure(shown.name, "", draw, shown.alt, caption)
+    return sheet.figure(shown.name, "Regret beside other trust models", draw, shown.alt, caption)
+
+
+def _regret(record: Record) -> Iterator[Html]:
     heads, rows = regrets(record)
     what = (
         "All played with the same people, the same budget and batches of the same size. Central"
@@ -114,7 +117,6 @@ def _regret(record: Record, sheet: Sheet) -> Iterator[Html]:
 
 
 def _views(record: Record) -> Iterator[Html]:
-    yield tag("h2", "What each party sees, and what that promises")
     budget = record.told.summary["budget"]
     rows = {
         "The service": [
@@ -155,7 +157,6 @@ def _shown(value: Any) -> str:
 
 
 def _search(record: Record) -> Iterator[Html]:
-    yield tag("h2", "The search")
     yield tag(
         "p",
         "The search looked for needles in state folders, databases with their logs, outputs that"

@@ -193,7 +193,7 @@ class Plan:
 
         Args:
             *titles: the policies, as the table writes them; by default the first four.
-            **options: as of ``Result.plot``.
+            **options: as of ``Result.plot``; with ``ax`` no bounds are drawn.
 
         Returns:
             A matplotlib figure.
@@ -209,7 +209,7 @@ class Plan:
         policies = [self.measured.policies[title] for title in chosen]
         bounds = bound_curves(policies, world, shown.frame["round"].unique())
         proved = bounds[bounds["bound"].map(lambda name: BOUNDS[name].is_binding)]
-        return shown.plot(bounds=proved, **options)
+        return shown.plot(bounds=None if "ax" in options else proved, **options)
 
     @property
     def heading(self) -> str:

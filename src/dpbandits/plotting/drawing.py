@@ -11,6 +11,7 @@ import math
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count as counting
+from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -22,53 +23,24 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import Formatter, FuncFormatter, LogLocator, NullLocator
 
+from ..errors import ArgumentError
+from .behind import Behind
+from .dark import with_dark_colours
+from .looks import STYLE, look_of
 from .numbers import abbreviated, number, places_for, with_places
 from .styles import PlotStyle
 
-WIDE, NARROW = 9.6, 3.75  # inches: the column of the page at a desk and on a phone
-INK, SOFT = "#1f2933", "#52606d"
 DASHES: Any = (0, (4, 3))
 
 _BETWEEN = 0.07  # inches above and below panels: titles of a row keep off the ticks of the last
-_LETTER = 0.082  # inches that a letter of a legend takes, and a little more
-
-# DejaVu Sans comes with matplotlib: the figures are the same on every machine, whatever fonts it
-# has.
-STYLE: Any = {
-    "font.family": "DejaVu Sans",
-    "font.size": 8.5,
-    "axes.titlesize": 9,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.labelsize": 8.5,
-    "axes.labelcolor": SOFT,
-    "axes.edgecolor": "#9aa5b1",
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "grid.color": "#e4e7eb",
-    "grid.linewidth": 0.7,
-    "text.color": INK,
-    "xtick.color": SOFT,
-    "ytick.color": SOFT,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-    "lines.linewidth": 1.6,
-    "lines.markersize": 4.5,
-    "figure.facecolor": "white",
-    "savefig.facecolor": "white",
-    "svg.fonttype": "path",
-    "svg.hashsalt": "dpbandits",
-}
+_LETTER = 0.0096  # inches that a letter of one point takes, and a little more
 
 
 def svg(figure: Figure) -> bytes:
-    """The figure as SVG with text as paths; equal figures give equal bytes."""
-    return _saved(figure, format="svg", metadata={"Date": None, "Creator": None})
+    """The figure as SVG with text as paths, and with colours for dark screens; equal figures give
+    equal bytes.
+    """
+    return with_dark_colours(_saved(figure, format="svg", metadata={"Date": None, "Creator": None}))
 
 
 def png(figure: Figure) -> bytes:
@@ -76,26 +48,58 @@ def png(figure: Figure) -> bytes:
     return _saved(figure, format="png", dpi=160, metadata={"Software": None})
 
 
-@matplotlib.rc_context(STYLE)
 def _saved(figure: Figure, **options: Any) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, **options)
-    figure.set_layout_engine("none")  # it is laid out now: not again, the same, for the next format
     return buffer.getvalue()
 
 
 class Drawing(Figure):
-    """A figure that shows itself in a notebook, which without ``pyplot`` others do not."""
+    """A figure that shows itself in a notebook, which without ``pyplot`` others do not, and that
+    is saved in the look in which it was begun.
+    """
+
+    behind: Behind | None = None  # its numbers
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.look: Any = {name: matplotlib.rcParams[name] for name in STYLE}
+
+    def savefig(self, fname: Any, **options: Any) -> None:
+        """Write the figure; see matplotlib."""
+        with matplotlib.rc_context(self.look):
+            engine = self.get_layout_engine()
+            if engine is not None and self.axes:  # matplotlib draws once to lay out, and once more
+                engine.execute(self)
+                self.set_layout_engine(None)
+            super().savefig(fname, **options)
+
+    def save_data(self, path: str | Path) -> Path:
+        """Write the numbers behind the figure: ``.csv``, or ``.dat`` for pgfplots.
+
+        Raises:
+            ArgumentError: the path ends in neither, or no numbers are known.
+        """
+        if self.behind is None:
+            raise ArgumentError("figure must have numbers, got one that is empty")
+        return self.behind.save(Path(path))
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
         return png(self), {"width": round(96 * self.get_figwidth())}
 
 
-def empty_figure(width: float, height: float) -> Figure:
+def empty_figure(width: float, height: float) -> Drawing:
     """A figure of so many inches, laid out when it is drawn."""
     figure = Drawing(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
+
+
+def blank_axes(style: str) -> Axes:
+    """Axes in a figure of their own, as wide as a column; see ``looks.LOOKS``."""
+    width, settings = look_of(style)
+    with matplotlib.rc_context(settings):
+        return empty_figure(width, 0.62 * min(width, 5.5)).add_subplot()
 
 
 def is_narrow(width: float) -> bool:
@@ -105,16 +109,17 @@ def is_narrow(width: float) -> bool:
 
 def grouped_panels(
     counts: list[int], width: float, *, height: float
-) -> tuple[Figure, list[list[Axes]]]:
+) -> tuple[Drawing, list[list[Axes]]]:
     """Groups of so many panels, each group in rows of its own that fill the width."""
-    columns = 1 if is_narrow(width) else 3
+    columns = 1 if width < 4.5 else 2 if is_narrow(width) else 3
     split = [
         [len(row) for row in np.array_split(range(count), math.ceil(count / columns))]
         for count in counts
     ]
     rows = sum(map(len, split))
-    figure = empty_figure(width, height * rows + 0.7)
-    figure.set_layout_engine("constrained", h_pad=_BETWEEN)
+    scale = matplotlib.rcParams["font.size"] / STYLE["font.size"]
+    figure = empty_figure(width, scale * (height * rows + 0.7))
+    figure.set_layout_engine("constrained", h_pad=_BETWEEN, w_pad=_BETWEEN)
     grid, row, groups = figure.add_gridspec(rows, 6), counting(), []
     for sizes in split:
         group: list[Axes] = []
@@ -127,8 +132,10 @@ def grouped_panels(
 
 def label_axes(figure: Figure, x: str = "", y: str = "") -> None:
     """Label the axes of all panels."""
-    figure.supxlabel(x, fontsize=8.5, color=SOFT)
-    figure.supylabel(y, fontsize=8.5, color=SOFT)
+    settings = matplotlib.rcParams
+    looks: Any = {"fontsize": settings["axes.labelsize"], "color": settings["axes.labelcolor"]}
+    figure.supxlabel(x, **looks)
+    figure.supylabel(y, **looks)
 
 
 def log_x_axis(ax: Axes) -> None:
@@ -193,11 +200,16 @@ def policy_legend(
     legend(figure, {**handles, **(extra or {})}, width)
 
 
+def letter() -> float:
+    """Inches that a letter of a legend takes."""
+    return float(_LETTER * matplotlib.rcParams["legend.fontsize"])
+
+
 def legend(figure: Figure, handles: Mapping[str, Any], width: float) -> None:
     """Above the axes, in as many columns as fit."""
-    labels = [folded(label, int((width - 0.55) / _LETTER)) for label in handles]
+    labels = [folded(label, int((width - 0.55) / letter())) for label in handles]
     longest = max(len(line) for label in labels for line in label.split("\n"))
-    columns = max(1, min(len(handles), int(width / (longest * _LETTER + 0.55))))
+    columns = max(1, min(len(handles), int(width / (longest * letter() + 0.55))))
     figure.legend(
         list(handles.values()), labels, loc="outside upper left", ncols=columns, borderaxespad=0.2
     )

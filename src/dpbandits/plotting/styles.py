@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 # Dark enough on white, and told apart with the common kinds of colour blindness (after Okabe & Ito
 # 2008, and Tol); the markers carry the same distinction once more.
-_COLOURS = (
+COLOURS = (
     *("#0072B2", "#D55E00", "#009E73", "#AA4499", "#332288", "#B8860B"),
     *("#56B4E9", "#882255", "#555555", "#7A9A01", "#E7298A", "#8C564B"),
 )
@@ -74,8 +74,8 @@ def plot_styles(policies: Mapping[str, PolicyFacts]) -> dict[str, PlotStyle]:
 
 def mark(place: int) -> Mark:
     """The mark of a place: colour and marker both new for the first dozen, then in other pairs."""
-    round_, i = divmod(place, len(_COLOURS))
-    return Mark(_COLOURS[i], _MARKERS[(i + round_) % len(_MARKERS)])
+    round_, i = divmod(place, len(COLOURS))
+    return Mark(COLOURS[i], _MARKERS[(i + round_) % len(_MARKERS)])
 
 
 class _Texts(NamedTuple):

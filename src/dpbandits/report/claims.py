@@ -187,8 +187,6 @@ def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
 
 def section(claims: Sequence[Claim], notes: Sequence[str]) -> Iterator[Html]:
     """The claims of a page, one table per reading."""
-    yield tag("h2", "Claims")
-    yield tag("p", tally(claims), class_="lead")
     error = 1.0 - VERDICT_CONFIDENCE
     yield tag(
         "p",

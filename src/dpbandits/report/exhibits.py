@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -57,12 +56,3 @@ class Table:
     caption: str  # what its columns are
     frame: pd.DataFrame  # texts and whole numbers as they are to be read; rows by the first column
     words: Sequence[str] = ()  # columns that hold words, beside the first two
-
-
-def slug(name: str) -> str:
-    """A name as part of that of a file.
-
-    >>> slug("Finite arms: 1-zCDP")
-    'finite-arms-1-zcdp'
-    """
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

@@ -8,17 +8,20 @@ import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.markers import MarkerStyle
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from ..plotting import drawing
-from ..plotting.drawing import DASHES, INK, SOFT, STYLE, WIDE, folded, is_narrow, legend
+from ..plotting.behind import Behind
+from ..plotting.dark import DARK
+from ..plotting.drawing import DASHES, Drawing, folded, is_narrow, legend
+from ..plotting.ends import fits, label_end
 from ..plotting.labels import by_notion
+from ..plotting.looks import INK, PAPER, SOFT, STYLE, WIDE
 from ..plotting.numbers import number, percent, with_places
-from ..plotting.styles import Mark, PlotStyle, Styles, mark
+from ..plotting.styles import COLOURS, Mark, PlotStyle, Styles, mark
 from .exhibits import Exhibit, Panel, Series
 from .replays import OWN, ReplayedTrial
 from .searches import asked_for, searches_of
@@ -28,6 +31,7 @@ _ARM_COLOURS = (
     *("#77AADD", "#EE8866", "#EEDD88", "#99CCBB"),
     *("#BBAACC", "#CCBB66", "#FFBBCC", "#DDDDDD"),
 )
+_ON_BARS = "#10171f"  # which is dark on dark screens, too
 _DOTS: Any = (0, (1, 2))
 _ROW = 0.24  # inches of a row in charts that have one per policy and budget
 _LINE = 0.55  # rows that one more line of a heading takes
@@ -36,7 +40,7 @@ _ABOVE = -3.0  # where the heading of a row above all others stands, counted in 
 
 
 @matplotlib.rc_context(STYLE)
-def exhibit(shown: Exhibit, labels: list[str], width: float = WIDE) -> Figure:
+def exhibit(shown: Exhibit, labels: list[str], width: float = WIDE) -> Drawing:
     """Draw an additional figure of a study: panels of lines with bands, or of marks with bars.
     ``labels`` are those of all exhibits shown together, so each name has one colour.
     """
@@ -53,7 +57,23 @@ def exhibit(shown: Exhibit, labels: list[str], width: float = WIDE) -> Figure:
         ax.set_ylabel(panel.y_label)
         _exhibit_axes(ax, panel)
     legend(figure, handles, width)
+    figure.behind = Behind(pd.concat(map(_points, shown.panels)), "x")
     return figure
+
+
+def _points(panel: Panel) -> pd.DataFrame:
+    """The numbers of a panel."""
+    return pd.concat(
+        pd.DataFrame(
+            {
+                "panel": panel.title,
+                "series": one.label,
+                "x": np.asarray(one.x, float),
+                **{"y": one.y, "low": one.low, "high": one.high},
+            }
+        )
+        for one in panel.series
+    )
 
 
 def _draw_series(ax: Axes, series: Series, mark: Mark, panel: Panel) -> Line2D:
@@ -93,7 +113,7 @@ def _exhibit_axes(ax: Axes, panel: Panel) -> None:
 
 
 @matplotlib.rc_context(STYLE)
-def regret_by_budget(summary: EnvironmentSummary, styles: Styles, width: float = WIDE) -> Figure:
+def regret_by_budget(summary: EnvironmentSummary, styles: Styles, width: float = WIDE) -> Drawing:
     """Final regret against the budget."""
     table = summary.table[summary.table["budget_label"].map(lambda label: label.private)]
     y = f"mean regret after {summary.horizon:,} rounds"
@@ -102,7 +122,7 @@ def regret_by_budget(summary: EnvironmentSummary, styles: Styles, width: float =
 
 
 @matplotlib.rc_context(STYLE)
-def search_rounds(summary: EnvironmentSummary, styles: Styles, width: float = WIDE) -> Figure:
+def search_rounds(summary: EnvironmentSummary, styles: Styles, width: float = WIDE) -> Drawing:
     """Rounds until a search for the best arm was over against the budget."""
     table, y = private_searches(summary), "mean rounds until it stopped"
     return _by_budget(summary, table, styles, width, "stopped", y, "log")
@@ -111,8 +131,11 @@ def search_rounds(summary: EnvironmentSummary, styles: Styles, width: float = WI
 def private_searches(summary: EnvironmentSummary) -> pd.DataFrame:
     """The private searches for the best arm at a confidence that were over in some run."""
     found = searches_of(summary.table)
-    found = found[[row["ended"] > 0 and asked_for(row) > 0.0 for _, row in found.iterrows()]]
-    return found[found["budget_label"].map(lambda label: label.private).astype(bool)]
+    chosen = [
+        bool(row["ended"] > 0 and asked_for(row) > 0.0 and row["budget_label"].private)
+        for _, row in found.iterrows()
+    ]
+    return found[np.array(chosen, bool)]
 
 
 def _by_budget(
@@ -123,31 +146,46 @@ def _by_budget(
     column: str,
     label: str,
     yscale: str,
-) -> Figure:
+) -> Drawing:
     """A mean against the budget; one panel per notion, because their numbers do not compare."""
     groups = by_notion(table["budget_label"])
     figure, (axes,) = drawing.grouped_panels([len(groups)], width, height=3.2)
+    drawn = [styles[policy] for policy in table["policy"].drop_duplicates()]
+    at_ends = fits([style.label for style in drawn], width / len(groups), drawing.letter())
     for ax, labels in zip(axes, groups, strict=True):
-        _budget_panel(ax, summary, table[table["budget_label"].isin(labels)], styles, column)
+        rows = table[table["budget_label"].isin(labels)]
+        lines = _budget_panel(ax, summary, rows, styles, column)
         ax.set_title(labels[0].notion)
+        for policy, line in lines.items() if at_ends else ():
+            label_end(line, folded(styles[policy].label, 40))
     drawing.share_regret_axis(axes, table[column], yscale)
     drawing.label_axes(figure, y=label)
     dashes = Line2D([], [], color=SOFT, linestyle=DASHES, linewidth=1.2)
-    drawn = [styles[policy] for policy in table["policy"].drop_duplicates()]
-    drawing.policy_legend(figure, drawn, width, extra={"same policy without privacy": dashes})
+    handles = {"same policy without privacy": dashes}
+    drawing.policy_legend(figure, [] if at_ends else drawn, width, extra=handles)
+    found = {"notion": table["budget_label"].map(lambda one: one.notion)}
+    found |= {"policy": table["policy"].map(lambda one: styles[one].label)}
+    found |= {"budget": table["budget_label"].map(lambda one: one.value)}
+    found |= {name: table[name] for name in _ends_of(column)}
+    figure.behind = Behind(pd.DataFrame(found), "budget")
     return figure
+
+
+def _ends_of(column: str) -> list[str]:
+    return [column, f"{column}_low", f"{column}_high"]
 
 
 def _budget_panel(
     ax: Axes, summary: EnvironmentSummary, table: pd.DataFrame, styles: Styles, column: str
-) -> None:
+) -> dict[str, Line2D]:
     """One line per policy at the budgets of one notion."""
+    lines: dict[str, Line2D] = {}
     half = table["policy"].nunique() / 2
     for place, (policy, rows) in enumerate(table.groupby("policy", sort=False)):
         colour, marker = styles[str(policy)].colour, styles[str(policy)].marker
         # moved sideways a little, so that the bars of policies stay apart
         x = rows["budget_label"].map(lambda label: label.value) * (1 + 0.03 * (place - half))
-        ax.plot(x, rows[column], color=colour, marker=marker)
+        (lines[str(policy)],) = ax.plot(x, rows[column], color=colour, marker=marker)
         ax.vlines(x, rows[f"{column}_low"], rows[f"{column}_high"], color=colour, linewidth=1.4)
         without = summary.without_privacy(rows.iloc[0])
         if without is not None:
@@ -160,39 +198,42 @@ def _budget_panel(
         ax.xaxis.set_major_locator(FixedLocator(values))
         ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
         ax.xaxis.set_minor_locator(NullLocator())
+    return lines
 
 
 @matplotlib.rc_context(STYLE)
-def arm_shares(summary: EnvironmentSummary, styles: Styles, width: float = WIDE) -> Figure:
+def arm_shares(summary: EnvironmentSummary, styles: Styles, width: float = WIDE) -> Drawing:
     """The share of the people of each arm, beside the reference allocation."""
     names, shares, reference = _merged_arms(summary)
     above = summary.reference.name if summary.reference else None
     chart = _row_chart(summary.table, styles, width, above=above)
-    bars = {_ABOVE + 1: reference} if reference is not None else {}
-    bars |= {y: shares[i] for i, y in chart.heights.items()}
-    for y, values in bars.items():
-        _stacked_bar(chart.ax, y, values, least=0.13 if is_narrow(width) else 0.075)
+    heights = np.array([chart.heights[int(i)] for i in summary.table.index])
+    if reference is not None:
+        heights, shares = np.append(heights, _ABOVE + 1), np.vstack([shares, reference])
+    _stacked_bars(chart.ax, heights, shares, least=0.13 if is_narrow(width) else 0.075)
     chart.ax.set_xlim(0, 1)
     chart.ax.xaxis.set_major_formatter(drawing.TickLabels(percent, unit=0.01))
     chart.ax.set_xlabel("share of all rounds (people)")
     patches = {name: Patch(color=_ARM_COLOURS[a]) for a, name in enumerate(names)}
     legend(chart.figure, patches, width)
+    told = pd.DataFrame(shares[: len(summary.table)], summary.table.index, names)
+    chart.figure.behind = _rows(summary.table, styles, told)
     return chart.figure
 
 
-def _stacked_bar(ax: Axes, y: float, shares: np.ndarray, least: float) -> None:
-    """Shares side by side, those of at least ``least`` with their percentage."""
-    ends = np.cumsum(shares)
-    for a, (share, end) in enumerate(zip(shares, ends, strict=True)):
-        bar = ax.barh(y, share, 0.78, left=end - share, color=_ARM_COLOURS[a])
-        bar.patches[0].set(edgecolor="white", linewidth=0.7)
-        if share >= least:
-            at, text = end - share / 2, f"{100 * share:.0f}"
-            ax.text(at, y, text, ha="center", va="center", fontsize=7.5)
+def _stacked_bars(ax: Axes, heights: np.ndarray, shares: np.ndarray, least: float) -> None:
+    """A bar per row of shares, those of at least ``least`` with their percentage."""
+    ends = np.cumsum(shares, axis=1)
+    for a, (share, end) in enumerate(zip(shares.T, ends.T, strict=True)):
+        looks: Any = {"color": _ARM_COLOURS[a], "edgecolor": PAPER, "linewidth": 0.7}
+        ax.barh(heights, share, 0.78, left=end - share, **looks)
+        for i in np.flatnonzero(share >= least):
+            at, text = end[i] - share[i] / 2, f"{100 * share[i]:.0f}"
+            ax.text(at, heights[i], text, ha="center", va="center", fontsize=7.5, color=_ON_BARS)
 
 
 @matplotlib.rc_context(STYLE)
-def people_helped(summary: EnvironmentSummary, styles: Styles, width: float = WIDE) -> Figure:
+def people_helped(summary: EnvironmentSummary, styles: Styles, width: float = WIDE) -> Drawing:
     """Expected successes per 1,000 people, more or fewer than the baseline's, with intervals."""
     assert summary.baseline is not None
     assert summary.means is not None
@@ -216,11 +257,13 @@ def people_helped(summary: EnvironmentSummary, styles: Styles, width: float = WI
     unit = f"{summary.gained} per 1,000 people"
     ax.set_xlabel(unit if is_narrow(width) else f"{unit}, more or fewer")
     legend(chart.figure, drawn, width)
+    told = summary.table[_ends_of("gain")]
+    chart.figure.behind = _rows(summary.table, styles, told)
     return chart.figure
 
 
 @matplotlib.rc_context(STYLE)
-def replay_rates(trial: ReplayedTrial, styles: Styles, width: float = WIDE) -> Figure:
+def replay_rates(trial: ReplayedTrial, styles: Styles, width: float = WIDE) -> Drawing:
     """Success rates in the replay of a logged trial, beside that of the trial itself."""
     chart = _row_chart(trial.rates, styles, width)
     _draw_dots(chart, trial.rates, styles, "rate")
@@ -229,6 +272,7 @@ def replay_rates(trial: ReplayedTrial, styles: Styles, width: float = WIDE) -> F
     chart.ax.xaxis.set_major_locator(MaxNLocator(5 if is_narrow(width) else 9))
     chart.ax.xaxis.set_major_formatter(drawing.TickLabels(percent, unit=0.01))
     chart.ax.set_xlabel("success rate among the counted people")
+    chart.figure.behind = _rows(trial.rates, styles, trial.rates[_ends_of("rate")])
     return chart.figure
 
 
@@ -243,10 +287,25 @@ def swatch(style: PlotStyle) -> str:
     )
 
 
+def dark_swatches() -> str:
+    """The style of swatches on dark screens."""
+    rules = (f'[fill="{colour}"] {{ fill: {DARK[colour.lower()]}; }}\n' for colour in COLOURS)
+    return f"@media screen and (prefers-color-scheme: dark) {{\n{''.join(rules)}}}\n"
+
+
 class _RowChart(NamedTuple):
-    figure: Figure
+    figure: Drawing
     ax: Axes
     heights: dict[int, float]  # of the rows of the table, by their index
+
+
+def _rows(table: pd.DataFrame, styles: Styles, numbers: pd.DataFrame) -> Behind:
+    """The numbers of a chart with a row per policy and budget."""
+    names = {
+        "policy": table["policy"].map(lambda one: styles[one].label),
+        "budget": table["budget_label"].map(lambda one: one.text),
+    }
+    return Behind(pd.concat([pd.DataFrame(names), numbers], axis=1))
 
 
 class _Heading(NamedTuple):
@@ -297,13 +356,15 @@ def _row_chart(
 
 def _draw_dots(chart: _RowChart, table: pd.DataFrame, styles: Styles, name: str) -> None:
     """Means with their intervals; open marks without privacy."""
-    for i, y in chart.heights.items():
-        row, style = table.loc[i], styles[table.loc[i, "policy"]]
-        low, high, colour = row[f"{name}_low"], row[f"{name}_high"], style.colour
-        chart.ax.hlines(y, low, high, color=colour, linewidth=2)
-        face = colour if row["budget_label"].private else "white"
-        (dot,) = chart.ax.plot([row[name]], [y], style.marker, color=colour, markersize=5.5)
-        dot.set_markerfacecolor(face)
+    for policy, rows in table.groupby("policy", sort=False):
+        style = styles[str(policy)]
+        y = np.array([chart.heights[int(i)] for i in rows.index])
+        low, high = rows[f"{name}_low"], rows[f"{name}_high"]
+        chart.ax.hlines(y, low, high, color=style.colour, linewidth=2)
+        private = rows["budget_label"].map(lambda label: label.private).to_numpy(bool)
+        for chosen, face in ((private, style.colour), (~private, PAPER)):
+            looks: Any = {"color": style.colour, "markersize": 5.5, "markerfacecolor": face}
+            chart.ax.plot(rows[name][chosen], y[chosen], style.marker, **looks)
 
 
 class _ArmShares(NamedTuple):

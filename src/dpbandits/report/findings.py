@@ -99,8 +99,8 @@ def _helped(summary: EnvironmentSummary, private: pd.DataFrame, styles: Styles) 
             f"With privacy, {styles[best['policy']].short_phrase} at {best['budget_label'].text}"
             f" would bring {per_thousand(best['helped'])} {unit}, {signed_per_thousand(gain.mean)}"
             f"{interval_in_words(gain, signed_per_thousand)} compared with {name}."
-            f" {meaning(best['setting'].holds)} Of all private settings that released anything and"
-            f" keep this belief below {percent(_REVEALED)}, this is the best."
+            " No other private setting that learned does better at a budget that keeps an"
+            f" adversary's belief below {percent(_REVEALED)}."
         )
         yield from _price(summary, best, unit)
     if private["runs"].min() >= 2:

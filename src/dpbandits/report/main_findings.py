@@ -1,4 +1,4 @@
-"""Main findings: the section of a page that says in sentences what the study found."""
+"""Findings: the verdict and the section of a page that says in sentences what the study found."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from .record import StudyRecord
 from .replays import ReplayedTrial, replay_in_words
 from .sheet import Sheet
 from .summaries import EnvironmentSummary
+
+_FIRST = 3  # environments of the verdict
 
 
 class MainFindings:
@@ -35,13 +37,27 @@ class MainFindings:
         self.sheet, self.record, self.settings = sheet, record, record.detailed.settings
         self.summaries, self.trials = summaries, trials
 
+    def verdict(self) -> Iterator[Html]:
+        """The first findings, of several environments those of the first ones; none where claims
+        were measured, which are the verdict.
+        """
+        if self.record.claims:
+            return
+        several = len(self.summaries) > 1
+        for summary in self.summaries[:_FIRST]:
+            found = self._found(summary)[: 2 if several else None]
+            if found and several:
+                yield tag("h4", summary.title)
+            if found:
+                yield items(found)
+
     def content(self) -> Iterator[Html]:
-        """All that the section says."""
-        yield tag("h2", "Main findings")
+        """All that the verdict leaves out."""
         if not self.record.claims:  # beside which they stand otherwise
             for note in self.record.notes:
                 yield tag("p", note, class_="note")
-        yield from self._by_environment(self._found)
+        if len(self.summaries) > 1 or self.record.claims:
+            yield from self._by_environment(self._found)
         if overall := [
             *findings_on_promises(self.settings, self.sheet.styles),
             *findings_on_spending(self.summaries),

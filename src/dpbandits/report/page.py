@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -21,7 +21,7 @@ from ..plotting.numbers import (
 from ..simulation.settings import policy_styles
 from . import claims, figures
 from .cards import any_simulated, cards, stamp
-from .exhibits import Table
+from .exhibits import Exhibit, Table
 from .main_findings import MainFindings
 from .means import estimate_of
 from .record import StudyRecord
@@ -53,7 +53,7 @@ def write_page(folder: Path, title: str, head: Html, body: Html, foot: Html) -> 
     """Write ``report.html`` with the style of all reports, and return its path."""
     source = files(__package__)
     template = Template(source.joinpath("page.html").read_text("utf-8"))
-    style = source.joinpath("style.css").read_text("utf-8")
+    style = source.joinpath("style.css").read_text("utf-8") + figures.dark_swatches()
     html = template.substitute(title=text(title), style=style, head=head, body=body, foot=foot)
     path = folder / "report.html"
     path.write_text(html, "utf-8")
@@ -66,9 +66,14 @@ def facts_of(facts: Mapping[str, str]) -> Html:
     return tag("dl", *named, class_="facts")
 
 
+def folded(key: str, heading: str, content: Iterable[Html]) -> Html:
+    """A section behind its heading: the rest is seen on demand, and on paper."""
+    return tag("details", tag("summary", tag("h2", heading)), *content, id=key)
+
+
 class _Section(NamedTuple):
     key: str  # its anchor
-    link: str  # the words of the link to it
+    heading: str  # which is seen while it is folded
     content: Iterator[Html]
 
 
@@ -81,31 +86,29 @@ class _Page:
         self.summaries = environment_summaries(self.result)
         self.trials = [] if record.replay is None else list(replayed_trials(record.replay))
         self.sheet = Sheet(gallery, policy_styles(self.settings))
+        self.results, self.exhibits = list(self._results()), list(record.exhibits)
+        self.findings = MainFindings(self.sheet, record, self.summaries, self.trials)
 
     # The frame -------------------------------------------------------------------------------
 
     def head(self) -> Html:
-        runs = self.result.runs.groupby(["environment", "policy", "budget"]).size()
-        horizons = sorted({summary.horizon for summary in self.summaries})
-        facts = {
-            "Policies": str(len({style.label for style in self.sheet.styles.values()})),
-            "Budgets": str(len({one.budget for one in self.settings.values()} - {None})),
-            "Runs of each": span_of(int(runs.min()), int(runs.max())),
-            "People per run": span_of(horizons[0], horizons[-1]),
-            "Seed": str(self.record.seed),
-        }
-        parts = [tag("h1", self.record.title)]
-        if self.record.description:
-            parts.append(tag("p", self.record.description, class_="lead"))
-        parts.append(facts_of(facts))
+        """The title, the picture that answers the question, and the answer in sentences."""
+        parts = [tag("h1", self.record.title), self._answer()]
+        if self.record.claims:
+            parts.append(tag("p", claims.tally(self.record.claims), class_="lead"))
+        parts += self.findings.verdict()
         if any_simulated(self.settings.values()):
             parts.append(stamp())
-        links = "\n".join(tag("a", one.link, href=f"#{one.key}") for one in self._sections())
-        return Html("\n".join([*parts, tag("nav", Html(links), aria_label="Contents")]))
+        return Html("\n".join(parts))
+
+    def _answer(self) -> Html:
+        """The first figure to the claims, or else what privacy costs."""
+        if self.exhibits:
+            return self._exhibit(self.exhibits.pop(0))
+        return self.results[0].answer()
 
     def body(self) -> Html:
-        sections = [tag("section", *one.content, id=one.key) for one in self._sections()]
-        return Html("\n".join(sections))
+        return Html("\n".join(folded(*one) for one in self._sections()))
 
     def _sections(self) -> Iterator[_Section]:
         """Those that have something to say; content is made as it is asked for."""
@@ -114,19 +117,29 @@ class _Page:
             yield _Section("claims", "Claims", claims.section(record.claims, record.notes))
         if record.tables:
             yield _Section("tables", "Tables to the claims", self._tables())
-        if record.exhibits:
-            yield _Section("exhibits", "Figures to the claims", self._exhibits())
-        yield _Section(
-            "findings",
-            "Main findings",
-            MainFindings(self.sheet, record, self.summaries, self.trials).content(),
-        )
-        for i, one in enumerate(self._results(), 1):
+        if self.exhibits:
+            shown = map(self._exhibit, self.exhibits)
+            yield _Section("exhibits", "Figures to the claims", shown)
+        yield _Section("findings", "Findings in detail", self.findings.content())
+        for i, one in enumerate(self.results, 1):
             yield _Section(f"results-{i}", one.heading, one.content())
         if self.trials:
             yield _Section("replay", "Replay of the real trial", self._replay())
-        yield _Section("guarantees", "Guarantees", self._guarantees())
-        yield _Section("reading", "How to read this page", self._reading())
+        yield _Section("guarantees", "What is guaranteed", self._guarantees())
+        yield _Section("reading", "About this study, and how to read this page", self._reading())
+
+    def _facts(self) -> Html:
+        runs = self.result.runs.groupby(["environment", "policy", "budget"]).size()
+        horizons = sorted({summary.horizon for summary in self.summaries})
+        return facts_of(
+            {
+                "Policies": str(len({style.label for style in self.sheet.styles.values()})),
+                "Budgets": str(len({one.budget for one in self.settings.values()} - {None})),
+                "Runs of each": span_of(int(runs.min()), int(runs.max())),
+                "People per run": span_of(horizons[0], horizons[-1]),
+                "Seed": str(self.record.seed),
+            }
+        )
 
     def _results(self) -> Iterator[Results]:
         several, bounds = len(self.summaries) > 1, self.record.bounds
@@ -141,24 +154,19 @@ class _Page:
         return tag("p", f"Written by dpbandits. {took}{listed}")
 
     def _tables(self) -> Iterator[Html]:
-        yield tag("h2", "Tables to the claims")
         for one in self.record.tables:
             yield tag("h3", one.heading)
             yield _written(one)
 
-    def _exhibits(self) -> Iterator[Html]:
-        yield tag("h2", "Figures to the claims")
-        shown = self.record.exhibits
-        panels = [panel for one in shown for panel in one.panels]
+    def _exhibit(self, one: Exhibit) -> Html:
+        panels = [panel for shown in self.record.exhibits for panel in shown.panels]
         labels = list(dict.fromkeys(line.label for panel in panels for line in panel.series))
-        for one in shown:
-            draw = partial(figures.exhibit, one, labels)
-            yield self.sheet.figure(one.name, one.heading, draw, one.alt, one.caption)
+        draw = partial(figures.exhibit, one, labels)
+        return self.sheet.figure(one.name, one.heading, draw, one.alt, one.caption)
 
     # Replay, guarantees and reading ----------------------------------------------------------
 
     def _replay(self) -> Iterator[Html]:
-        yield tag("h2", "Replay of the real trial")
         yield tag("p", REPLAY)
         for i, trial in enumerate(self.trials):
             yield from self._trial("replay" if i == 0 else f"replay-{i + 1}", trial)
@@ -188,7 +196,6 @@ class _Page:
         )
 
     def _guarantees(self) -> Iterator[Html]:
-        yield tag("h2", "What is guaranteed")
         if any_simulated(self.settings.values()):
             yield stamp()
         yield tag(
@@ -199,7 +206,9 @@ class _Page:
         yield from cards(self.settings.values(), self.sheet.styles)
 
     def _reading(self) -> Iterator[Html]:
-        yield tag("h2", "How to read this page, and how it was computed")
+        if self.record.description:
+            yield tag("p", self.record.description, class_="lead")
+        yield self._facts()
         seed = f"{self.record.seed}. The same seed and versions give the same numbers."
         words = {**WORDS, "Seed": seed}.items()
         yield tag("dl", *(Html(tag("dt", name) + tag("dd", meant)) for name, meant in words))

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from ..html import Html, table, tag
+from ..plotting.behind import slug
 from ..plotting.curves import distance_curves, regret_curves
 from ..plotting.numbers import (
     number,
@@ -19,7 +20,6 @@ from ..plotting.numbers import (
 from ..simulation.settings import SettingsByKey, with_budget_labels
 from . import figures
 from .deciding import answers_of, answers_table
-from .exhibits import slug
 from .means import estimate_of
 from .searches import searches_in_words, searches_of, searches_table
 from .sheet import DASH, Sheet
@@ -49,6 +49,7 @@ class Results:
     ) -> None:
         self.sheet, self.summary, self.settings = sheet, summary, settings
         self.bounds, self.number = bounds, number
+        self.answered = False  # whether the page shows the answer already
 
     @property
     def alone(self) -> bool:
@@ -60,15 +61,27 @@ class Results:
         """The heading of the section."""
         return "Results" if self.alone else f"Results: {self.summary.title}"
 
+    def _heading_of(self, answer: str) -> str:
+        """The heading of an answer, which stands at the top without its environment."""
+        return answer if self.alone or not self.answered else f"{answer}: {self.summary.title}"
+
     def _figure(self, *arguments: Any, **options: Any) -> Html:
         short = slug(self.summary.title)[:40].strip("-")
         prefix = "" if self.alone else f"{self.number}-{short}-"
         return self.sheet.figure(*arguments, prefix=prefix, **options)
 
+    def answer(self) -> Html:
+        """What privacy costs here, in one figure; without privacy, how regret grows.  It stands at
+        the top of the page, and ``content`` leaves it out.
+        """
+        self.answered = True
+        if not figures.private_searches(self.summary).empty:
+            return self._rounds()
+        return self._price() if self._private else self._curves()
+
     def content(self) -> Iterator[Html]:
-        """All that the page says of the environment."""
+        """All that the page says of the environment beside the ``answer``."""
         summary = self.summary
-        yield tag("h2", self.heading)
         yield tag("p", self._setting())
         yield from self._searches()
         yield from self._answers()
@@ -92,38 +105,53 @@ class Results:
             parts.append(f"Mean rewards of the arms: {means}.")
         return " ".join([*parts, f"Each run has {summary.horizon:,} rounds."])
 
-    def _regret(self) -> Iterator[Html]:
-        summary = self.summary
-        regrets = summary.table["regret"]
-        ends = (summary.table.loc[i] for i in (regrets.idxmin(), regrets.idxmax()))
+    @property
+    def _private(self) -> bool:
+        return any(label.private for label in self.summary.table["budget_label"])
+
+    def _reach(self) -> str:
+        regrets = self.summary.table["regret"]
+        ends = (self.summary.table.loc[i] for i in (regrets.idxmin(), regrets.idxmax()))
         low, high = (
             f"{reward_amount(row['regret'])} ({self.sheet.styles[row['policy']].phrase},"
             f" {row['budget_label'].text})"
             for row in ends
         )
-        reach = f"After {summary.horizon:,} rounds the mean regret lies between {low} and {high}."
-        yield self._figure(
+        rounds = f"{self.summary.horizon:,}"
+        return f"After {rounds} rounds the mean regret lies between {low} and {high}."
+
+    def _regret(self) -> Iterator[Html]:
+        searching = not figures.private_searches(self.summary).empty
+        if self._private or not self.answered:
+            yield self._curves()
+        yield from self._promised()
+        if self._private and (searching or not self.answered):
+            yield self._price()
+
+    def _curves(self) -> Html:
+        summary = self.summary
+        return self._figure(
             "regret",
             "Regret as people come in",
             lambda width: regret_curves(summary.curves, self.sheet.styles, width=width),
-            f"Curves of mean regret over rounds, one panel per budget. {reach}",
+            f"Curves of mean regret over rounds, one panel per budget. {self._reach()}",
             "Regret is the loss, in expected rewards, against always playing the best arm: lower is"
             " better, and a curve that flattens has found it. Shades are 95 % bootstrap bands of"
             " the mean over runs. Each notion of privacy has rows and a scale of its own.",
         )
-        yield from self._promised()
-        if any(label.private for label in summary.table["budget_label"]):
-            yield self._figure(
-                "regret-by-budget",
-                "What privacy costs",
-                lambda width: figures.regret_by_budget(summary, self.sheet.styles, width),
-                "Mean final regret against the privacy budget, one panel per notion of privacy."
-                f" {reach}",
-                "Bars are 95 % intervals, sometimes smaller than the marks, which are moved"
-                " sideways a little to stay apart. The notions of privacy have panels of their own"
-                " because their numbers are not comparable: 1-zCDP is not 1-DP. Dashed lines: the"
-                " same policy with an open channel, that is without noise.",
-            )
+
+    def _price(self) -> Html:
+        return self._figure(
+            "regret-by-budget",
+            self._heading_of("What privacy costs"),
+            lambda width: figures.regret_by_budget(self.summary, self.sheet.styles, width),
+            "Mean final regret against the privacy budget, one panel per notion of privacy."
+            f" {self._reach()}",
+            "Regret is the reward lost against always playing the best arm. Bars are 95 %"
+            " intervals, often smaller than the marks, which stand side by side. Numbers of"
+            " different notions do not compare: 1-zCDP is not 1-DP. Dashed lines: the same policy"
+            " without noise.",
+        )
 
     def _promised(self) -> Iterator[Html]:
         if self.bounds is None:
@@ -170,17 +198,20 @@ class Results:
         yield tag("h3", "Searches for the best arm")
         yield tag("p", searches_in_words(rows))
         yield searches_table(rows, self.sheet.grouped)
-        if not figures.private_searches(summary).empty:
-            yield self._figure(
-                "search-rounds",
-                "",
-                lambda width: figures.search_rounds(summary, self.sheet.styles, width),
-                "Mean rounds until a search for the best arm was over, against the privacy budget;"
-                " the numbers are in the table above.",
-                "Fewer is better, at the same failure probability. Runs that did not end within"
-                f" {summary.horizon:,} rounds are left out. Bars are 95 % intervals; dashed lines:"
-                " the same policy without noise.",
-            )
+        if not (self.answered or figures.private_searches(summary).empty):
+            yield self._rounds()
+
+    def _rounds(self) -> Html:
+        return self._figure(
+            "search-rounds",
+            self._heading_of("What privacy costs a search") if self.answered else "",
+            lambda width: figures.search_rounds(self.summary, self.sheet.styles, width),
+            "Mean rounds until a search for the best arm was over, against the privacy budget; the"
+            " numbers are in the table of searches.",
+            "Fewer is better, at the same failure probability. Runs that did not end within"
+            f" {self.summary.horizon:,} rounds are left out. Bars are 95 % intervals; dashed lines:"
+            " the same policy without noise.",
+        )
 
     def _answers(self) -> Iterator[Html]:
         rows, asked = answers_of(self.summary.table), self.summary.asked

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from ..html import Html, picture, tag, text
-from ..plotting.drawing import NARROW, WIDE, png, svg
+from ..plotting.drawing import Drawing, png, svg
+from ..plotting.looks import NARROW, WIDE
 from ..plotting.styles import Styles
 from . import figures
 
@@ -45,7 +45,7 @@ class Sheet:
         self,
         name: str,
         heading: str,
-        draw: Callable[[float], Figure],
+        draw: Callable[[float], Drawing],
         alt: str,
         caption: str,
         *,
@@ -59,6 +59,8 @@ class Sheet:
         drawn = svg(wide)
         (self.gallery / f"{prefix}{name}.svg").write_bytes(drawn)
         (self.gallery / f"{prefix}{name}.png").write_bytes(png(wide))
+        for ending in ("csv", "dat"):
+            wide.save_data(self.gallery / f"{prefix}{name}.{ending}")
         narrow = svg(draw(NARROW))
         shown = picture(drawn, narrow, alt, half=half)
         figure = tag("figure", shown, tag("figcaption", caption))

@@ -24,6 +24,7 @@ from ..validation import integer, real
 from .settings import PolicySetting, SettingsByKey, keyed, policy_styles, with_budget_labels
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 KEYS = ["environment", "policy", "budget"]
@@ -163,26 +164,89 @@ class Result:
         title = f"{self.info['horizon']:,} rounds, {self.info['runs']:,} runs"
         return glance(title, heads, rows)
 
-    def plot(self, *, bounds: pd.DataFrame | None = None, **options: Any) -> Figure:
-        """Plot mean regret curves with bands.
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        style: str | None = None,
+        bounds: pd.DataFrame | None = None,
+        yscale: str | None = None,
+        width: float | None = None,
+    ) -> Figure:
+        """Plot mean regret curves with 95 % bands.
 
         Args:
+            ax: one pair of axes for all curves, labelled at their ends; several results may share
+                it.  By default each budget has a panel.
+            style: "page" (the default), or a column of a paper: "ieee", "acm", "neurips", and over
+                two columns "ieee-wide", "acm-wide".
             bounds: proved bounds, from ``theory.bound_curves``: thin lines, dashed from above and
-                dotted from below.
-            **options: ``width`` in inches; ``yscale``, "linear" or "log".
+                dotted from below.  Only without ``ax``.
+            yscale: "linear" or "log"; by default logarithmic where regrets differ more than
+                twentyfold.
+            width: in inches; by default that of ``style``.  Only without ``ax``.
 
         Returns:
-            A matplotlib figure that shows itself in a notebook.
+            A matplotlib figure that shows itself in a notebook.  ``savefig`` writes PDF, PGF and
+            others.  ``save_data`` writes the numbers as CSV, or as ``.dat`` for pgfplots.
+
+        Raises:
+            ArgumentError: an argument is out of range, or ``ax`` comes with several environments,
+                ``bounds`` or ``width``.
+
+        Example:
+            >>> from dpbandits import ZCDP, simulate
+            >>> from dpbandits.algorithms import MergedIMED, UCB1
+            >>> from dpbandits.environments import Bernoulli
+            >>> world, ax = Bernoulli([0.9, 0.1]), Result.axes("ieee")
+            >>> for policy in (MergedIMED(2, budget=ZCDP(1.0)), UCB1(2)):
+            ...     figure = simulate(policy, world, horizon=100, runs=5).plot(ax=ax)
+            >>> print(figure.get_figwidth())
+            3.5
+
+        See also: ``axes``.
         """
-        from ..plotting.curves import regret_curves  # brings matplotlib, which takes a while
+        from ..plotting.curves import regret_curves, regret_on  # bring matplotlib: a while
 
         def titled(table: pd.DataFrame) -> pd.DataFrame:
             labelled = with_budget_labels(table, self.settings)
             return labelled.assign(environment=labelled["environment"].map(self.titles))
 
-        drawn = None if bounds is None or bounds.empty else titled(bounds)
-        styles = policy_styles(self.settings)
-        return regret_curves(titled(self.summary()), styles, bounds=drawn, **options)
+        curves, styles = titled(self.summary()), policy_styles(self.settings)
+        if ax is not None:
+            if bounds is not None or width is not None:
+                raise ArgumentError("ax must come without bounds and width")
+            regret_on(ax, curves, styles, style=style, yscale=yscale)
+            figure = ax.get_figure(root=True)
+            assert figure is not None
+            return figure
+        options: Any = {"width": width, "yscale": yscale, "style": style or "page"}
+        options["bounds"] = None if bounds is None or bounds.empty else titled(bounds)
+        return regret_curves(curves, styles, **options)
+
+    @staticmethod
+    def axes(style: str = "page") -> Axes:
+        """Empty axes for ``plot``, in a figure as wide as a column of a paper.
+
+        Args:
+            style: see ``plot``.
+
+        Returns:
+            Axes of matplotlib.  ``axes.figure`` has ``savefig`` and ``save_data``.
+
+        Raises:
+            ArgumentError: there is no such style.
+
+        Example:
+            >>> from dpbandits.simulation import Result
+            >>> print(Result.axes("neurips").figure.get_figwidth())
+            5.5
+
+        See also: ``plot``.
+        """
+        from ..plotting.drawing import blank_axes  # brings matplotlib, which takes a while
+
+        return blank_axes(style)
 
     def save(self, path: str | Path) -> Path:
         """Write everything to one Parquet file; the file appears complete or not at all."""
@@ -354,13 +418,25 @@ def bootstrap_band(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Percentile bootstrap of the mean over rows; ``curves`` has shape (runs, points)."""
     runs = curves.shape[0]
-    # Resampling rows is multinomial weighting of them: one matrix product instead of a gather per
-    # resample.
-    means, equal = [], np.full(runs, 1.0 / runs)
     at_once = max(1, _WEIGHTS // runs)
-    for first in range(0, resamples, at_once):
-        size = min(at_once, resamples - first)
-        means.append((rng.multinomial(runs, equal, size=size) / runs) @ curves)
+    sizes = [min(at_once, resamples - first) for first in range(0, resamples, at_once)]
+    means = [bootstrap_weights(runs, size, rng) @ curves for size in sizes]
+    return _percentiles(np.concatenate(means), confidence)
+
+
+def bootstrap_weights(runs: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
+    """How often each resample, a row, draws each run, as a share."""
+    return rng.multinomial(runs, np.full(runs, 1.0 / runs), size=resamples) / runs
+
+
+def weighted_band(
+    curves: np.ndarray, confidence: float, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """``bootstrap_band`` from weights that are drawn: one product for all resamples and points."""
+    return _percentiles(weights @ curves, confidence)
+
+
+def _percentiles(means: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
     tail = (1.0 - confidence) / 2.0
-    low, high = np.quantile(np.concatenate(means), [tail, 1.0 - tail], axis=0)
+    low, high = np.quantile(means, [tail, 1.0 - tail], axis=0)
     return low, high

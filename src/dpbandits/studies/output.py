@@ -40,7 +40,7 @@ _TABLES = {
     *("summary.csv", "replay.csv", "claims.csv", "bounds.csv"),
 }
 _WRITTEN = {MANIFEST, "report.html", "figures", "tables", *_TABLES}
-_FOLDERS = {"figures": {".svg", ".png"}, "tables": {".csv"}}
+_FOLDERS = {"figures": {".svg", ".png", ".csv", ".dat"}, "tables": {".csv"}}
 _NAMED = 5
 _PREFIX, _SUFFIX = ".dpbandits-", ".partial"
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from ...plotting.behind import slug
 from ...plotting.numbers import number, percent, reward_amount
 from ...privacy import Budget
-from ...report.exhibits import Exhibit, Panel, Series, Table, slug
+from ...report.exhibits import Exhibit, Panel, Series, Table
 from ..plans import Results
 from .panel import Contest, Instance
 from .ranking import (
