@@ -358,7 +358,7 @@ def test_targets_of_policies_need_a_budget():
 
 def test_records_of_one_draw_are_refused():
     log = a_log(episode=np.arange(4000) // 2)
-    with pytest.raises(ArgumentError, match="2,000 draws for 4,000 records"):
+    with pytest.raises(ArgumentError, match="2,000 episodes for 4,000 records"):
         published(log)
 
 

@@ -432,7 +432,7 @@ def test_progress_is_reported():
 
 
 def test_a_sensitivity_that_is_no_bound_is_an_error():
-    with pytest.raises(DPBanditsError, match="declared too small a sensitivity"):
+    with pytest.raises(DPBanditsError, match="declared a smaller sensitivity than a record has"):
         replay(Constant(4, 0, bound=-1.0), DoctorReplay(), runs=1)
 
 
