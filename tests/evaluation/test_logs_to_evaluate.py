@@ -268,7 +268,7 @@ def test_policies_without_a_formula_of_their_propensity_are_refused(tmp_path):
     play(policy, tmp_path / "log", 20)
     unknown = read_logs(tmp_path / "log")["propensity"].isna().sum()
     assert unknown > 10
-    with pytest.raises(ArgumentError, match=f"which is unknown in {unknown} of 20 rows"):
+    with pytest.raises(ArgumentError, match=f"It is unknown in {unknown} of 20 rows"):
         evaluate(tmp_path / "log", 1)
 
 
