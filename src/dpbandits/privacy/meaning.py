@@ -96,9 +96,12 @@ class Meaning:
         """The part of the sentences that differs between budgets."""
         if self.guess >= 1.0:
             return "may know which one is true"
-        above = f"rises above {percent_up(self.belief)}"
+        belief = percent_up(self.belief)
+        above = f"rises above {belief}"
         rises = f"never {above}"
-        if self.exception > 0.0:
+        if belief == "100 %":
+            rises = "may come close to certainty"
+        elif self.exception > 0.0:
             twice = " (twice delta)" if self.twice_delta else ""
             rises = f"{above} with a probability of at most {one_in(self.exception)}{twice}"
         return (
