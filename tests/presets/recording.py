@@ -2,7 +2,8 @@
 
 ``recorded.json`` and ``states.zip`` were written by version 0.1.0, before names became presets, with
 ``python tests/presets/recording.py FOLDER``.  ``MergedTopTwo`` was recorded again when its rule to
-stop and its batches were replaced.
+stop and its batches were replaced, and three policies behind a shuffler when rounding took part in
+the proof of their noise.
 """
 
 from __future__ import annotations
