@@ -151,9 +151,15 @@ def test_it_says_what_it_is():
         ),
         (lambda: GLMContexts(2, [[1.0]]), r"theta must have shape \(d,\) or \(2, d\)"),
         (lambda: GLMContexts(2, [1.0], link="logit"), "link must be one of 'identity', 'logistic'"),
-        (lambda: GLMContexts(2, [0.8, 0.8], link="identity"), "theta must have a length of at most 1"),
+        (
+            lambda: GLMContexts(2, [0.8, 0.8], link="identity"),
+            "theta must have a length of at most 1",
+        ),
         (lambda: GLMContexts(2, [0.8, 0.8], link="tanh"), "theta must have a length of at most 1"),
-        (lambda: GLMContexts(2, [61.0]), "theta must have a length of at most 60 for the link 'logistic'"),
+        (
+            lambda: GLMContexts(2, [61.0]),
+            "theta must have a length of at most 60 for the link 'logistic'",
+        ),
         (lambda: GLMContexts(2, [1.0], decay=-1.0), r"decay must be a number in \[0, 100\]"),
         (
             lambda: GLMContexts(2, [1.0, 0.0], eigenvalues=[0.6, 0.1]),
@@ -172,7 +178,10 @@ def test_it_says_what_it_is():
         (lambda: GLMContexts.random(2, 3, norm=-1.0), "norm must be a number in"),
         (lambda: GLMContexts.random(2, 3, seed=-1), "seed must be"),
         (lambda: CovariateArms([[0.5]], link="logistic"), "parameters must have at least 2"),
-        (lambda: CovariateArms([[90.0, 0.0]], link="logistic"), "parameters must have a length of at most 60"),
+        (
+            lambda: CovariateArms([[90.0, 0.0]], link="logistic"),
+            "parameters must have a length of at most 60",
+        ),
     ],
 )
 def test_bad_arguments_are_named(make, message: str):

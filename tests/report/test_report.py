@@ -676,7 +676,8 @@ def test_clipping_is_told_where_it_happens(tmp_path):
         simulate(policies, world, horizon=20, runs=1) for world in (wide, Bernoulli([0.2, 0.8]))
     ]
     page = Reader(write(tmp_path, StudyRecord("t", "", Result.combined(results))))
-    assert [text for text in page.texts["li"] if "are clipped" in text] == [
+    # Once beside the picture, and once in detail.
+    assert [text for text in page.texts["li"] if "are clipped" in text] == 2 * [
         "Rewards outside [0, 1] are clipped: those of this environment have no bounds. This biases"
         " what AdaCUCB learnt."
     ]

@@ -104,7 +104,7 @@ def bernoulli_log(people, rng):
 
 def played(policy, log, seed, horizon=None):
     """One run of ``replay``, without its tables."""
-    return replaying._play(policy, log, horizon, 0, seed)
+    return replaying._play(policy, 0, log=log, horizon=horizon, seed=seed)
 
 
 def by_hand(policy, log, seed, run):

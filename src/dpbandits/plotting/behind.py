@@ -56,8 +56,11 @@ class Behind(NamedTuple):
             series = slug(" ".join(map(str, key))) or "y"
             ends = [name.removeprefix(f"{first}_") for name in numbers[1:]]
             names = [series, *(f"{series}-{slug(end)}" for end in ends)]
-            parts.append(rows.set_index(self.x)[numbers].set_axis(names, axis=1))
-        return _written(pd.concat(parts, axis=1).sort_index().reset_index())
+            again = rows.groupby(self.x).cumcount().rename("")  # series of one name share columns
+            at = rows.set_index([self.x, again])
+            parts.append(at[numbers].set_axis(names, axis=1))
+        found = pd.concat(parts, axis=1).sort_index()
+        return _written(found.reset_index(level=1, drop=True).reset_index())
 
 
 def _plain(words: str) -> str:
