@@ -143,6 +143,17 @@ def test_pieces_that_a_helper_is_late_with_are_played_again(monkeypatch: pytest.
     assert schedule.left()[0] == 1
 
 
+def test_a_helper_that_hangs_does_not_stop_work(monkeypatch: pytest.MonkeyPatch):
+    """With a piece of a group that this process has never played."""
+    monkeypatch.setattr(processes, "_PATIENCE", 0.1)
+    schedule = processes._Schedule([1, 1], 2)
+    own, sent = schedule.take(), schedule.take(first=True, sent=True)
+    schedule.finish(own, 1e-4)
+    assert schedule.late() is None
+    time.sleep(0.13)
+    assert schedule.late() == sent
+
+
 # What is sent ---------------------------------------------------------------------------------
 
 

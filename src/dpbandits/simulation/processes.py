@@ -42,6 +42,7 @@ _JOINING = 0.5  # that it takes at most to begin with another task
 _PIECE = 0.25  # that a piece takes
 _TICK = 0.02  # between looks at whether helpers pay
 _LATE = 2.0  # times its own time: a piece that takes longer is late
+_PATIENCE = 60.0  # seconds more for a piece of a group whose time is not known
 _MOST_PARTS = 16  # pieces of a group for a cluster
 _IDLE = 30.0  # seconds after which a helper ends that has nothing to do
 
@@ -165,8 +166,9 @@ class _Schedule:
         with self._lock:
             now = time.perf_counter()
             for piece, since in self._sent.items():
-                expected = self._seconds.get(piece.group, float("inf")) * len(piece.units)
-                if now - since > _LATE * expected + _TICK:
+                expected = self._seconds.get(piece.group, self._usual) * len(piece.units)
+                more = _TICK if piece.group in self._seconds else _PATIENCE
+                if now - since > _LATE * expected + more:
                     return piece
             return None
 
@@ -191,10 +193,15 @@ class _Schedule:
     def left(self) -> tuple[int, float]:
         """Units that nobody plays yet, and their seconds here: infinite where nothing is known."""
         with self._lock:
-            known = list(self._seconds.values())
-            usual = sum(known) / len(known) if known else float("inf")
+            usual = self._usual
             seconds = [len(one.units) * self._seconds.get(one.group, usual) for one in self._rest]
             return sum(len(one.units) for one in self._rest), sum(seconds)
+
+    @property
+    def _usual(self) -> float:
+        """The mean of the known seconds; infinite where there are none."""
+        known = list(self._seconds.values())
+        return sum(known) / len(known) if known else float("inf")
 
 
 class _Crew:
