@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import queue
 import threading
 import time
 import warnings
@@ -19,7 +20,7 @@ from dpbandits import ZCDP, replay, simulate
 from dpbandits.algorithms import UCB1, MergedIMED
 from dpbandits.auditing import playing
 from dpbandits.environments import Bernoulli, Delay, DoctorReplay, GaussianContexts
-from dpbandits.errors import ArgumentError, JobsWarning
+from dpbandits.errors import JobsWarning
 from dpbandits.kernel import kernel
 from dpbandits.policies import registered
 from dpbandits.simulation import processes
@@ -225,7 +226,14 @@ def test_audits_are_the_same(asked: list[Any], monkeypatch: pytest.MonkeyPatch):
 # What goes wrong ------------------------------------------------------------------------------
 
 
-def test_errors_and_warnings_of_helpers_are_raised_here(asked: list[Any]):
+class Odd(UserWarning):
+    """It cannot be unpickled."""
+
+    def __init__(self, one: str, other: str) -> None:
+        super().__init__(one + other)
+
+
+def test_warnings_of_helpers_are_given_here(asked: list[Any]):
     here = os.getpid()
 
     def warn(group: int, number: int) -> None:
@@ -235,13 +243,44 @@ def test_errors_and_warnings_of_helpers_are_raised_here(asked: list[Any]):
     with pytest.warns(RuntimeWarning, match="from afar"):
         shared(warn, UNITS)
 
-    def fail(group: int, number: int) -> None:
-        if os.getpid() != here:
-            raise ArgumentError("n must be less", "n")
 
-    with pytest.raises(ArgumentError, match="n must be less") as told:
+class Refused(Exception):
+    """Nor can this."""
+
+    def __init__(self, one: str, other: str) -> None:
+        super().__init__(one + other)
+
+
+def test_what_fails_in_a_helper_is_raised_here_as_it_is(asked: list[Any]):
+    def fail(group: int, number: int) -> int:
+        time.sleep(0.01)
+        if number:
+            raise Refused("n", str(number))
+        return number
+
+    with pytest.raises(Refused, match=r"^n\d") as told:
         shared(fail, UNITS)
-    assert "in fail" in told.value.__notes__[0]
+    assert any(isinstance(one, Piece) for one in asked)
+    assert told.traceback[-1].name == "fail"  # with the frames of this process
+
+
+@pytest.mark.parametrize("how", ["raises", "warns", "returns"])
+def test_what_a_helper_alone_cannot_do_is_done_here(how: str, asked: list[Any]):
+    here = os.getpid()
+
+    def task(group: int, number: int) -> Any:
+        if os.getpid() != here:
+            if how == "raises":
+                raise queue.Empty
+            if how == "warns":
+                warnings.warn(Odd("a", "b"), stacklevel=1)
+        return threading.Lock() if how == "returns" else number
+
+    with pytest.warns(JobsWarning, match="n_jobs has no effect: another process fails at it"):
+        (found,) = shared(task, UNITS)
+    assert len(found) == UNITS
+    assert all(one is not None for one in found)
+    assert how == "returns" or found == list(range(UNITS))
 
 
 def test_a_helper_that_dies_is_done_without(asked: list[Any]):

@@ -21,7 +21,6 @@ import subprocess
 import sys
 import threading
 import time
-import traceback
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,7 +29,7 @@ from contextvars import ContextVar
 from itertools import pairwise
 from typing import IO, Any, NamedTuple
 
-from ..errors import ArgumentError, DPBanditsError, JobsWarning
+from ..errors import ArgumentError, JobsWarning
 from ..kernel import COMPILING
 from ..policies import Policy
 
@@ -71,10 +70,11 @@ def shared_out(
         report: called with each piece that is finished.
 
     Returns:
-        The results of each group, in order.  Exceptions and warnings of helpers are raised here.
+        The results of each group, in order.  What fails in a helper is played here, and raises
+        what it raises.  Warnings of helpers are given here.
 
     Warns:
-        JobsWarning: the task cannot be sent to another process, and is played here alone.
+        JobsWarning: another process cannot play the task, which is played here alone.
     """
     found: list[list[Any]] = [[None] * count for count in counts]
     if (elsewhere := ELSEWHERE.get()) is not None:
@@ -216,19 +216,24 @@ class _Crew:
 
     def arrived(self, *, wait: bool) -> Iterator[tuple[Piece, list[Any]]]:
         """The results that helpers have sent; with ``wait`` for a moment until there are some."""
-        with suppress(queue.Empty):
-            while True:
+        while True:
+            try:
                 got = self._answers.get(wait, _TICK)
-                wait = False
-                if isinstance(got, str):
-                    warnings.warn(f"n_jobs has no effect: {got}", JobsWarning, stacklevel=5)
-                    continue
-                piece, (results, error, told) = got[0], pickle.loads(got[1])
+            except queue.Empty:
+                return
+            wait = False
+            if isinstance(got, str):
+                warnings.warn(f"n_jobs has no effect: {got}", JobsWarning, stacklevel=5)
+                continue
+            piece, answer = got
+            if not answer:
+                results = played(self._task, piece)
+                self._fail("another process fails at it, or cannot send its results")
+            else:
+                results, told = pickle.loads(answer)
                 for message, category, file, line in told:
                     warnings.warn_explicit(message, category, file, line, registry=_TOLD)
-                if error is not None:
-                    raise error
-                yield piece, results
+            yield piece, results
 
     def kill(self) -> None:
         """End the helpers in the middle of their work."""
@@ -277,9 +282,12 @@ class _Crew:
                 piece = self._schedule.take(first=first, sent=True)
                 if piece is None:
                     break
-                self._answers.put((piece, helper.ask(piece)))
+                answer = helper.ask(piece)
+                self._answers.put((piece, answer))
+                if not answer:
+                    break
                 first = False
-        except (OSError, EOFError, ValueError):  # it has died
+        except Exception:  # as it has died, for example
             if piece is not None:
                 self._schedule.give_back(piece)
             helper.kill()
@@ -444,23 +452,20 @@ def _loaded(text: bytes) -> tuple[Any, str]:
 
 
 def _answered(task: Task, piece: Piece) -> bytes:
-    """The results of a piece, what was raised in its place, and warnings."""
-    results: list[Any] = []
-    error: Exception | None = None
+    """The results of a piece, and warnings; nothing where it fails, or they cannot be sent."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         try:
             results = played(task, piece)
-        except Exception as raised:
-            raised.add_note(traceback.format_exc())
-            error = raised
+        except Exception:  # which is raised where it is played again
+            return b""
     told = [(one.message, one.category, one.filename, one.lineno) for one in caught]
-    if error is None and not told:
+    if not told:
         with suppress(Exception):
-            return pickle.dumps((results, None, []))
+            return pickle.dumps((results, told))
     try:
-        answer = _dumped((results, error, told))
+        answer = _dumped((results, told))
         pickle.loads(answer)
-    except Exception as fault:
-        answer = pickle.dumps(([], DPBanditsError(f"{error or fault!r}"), []))
+    except Exception:  # of any object within
+        return b""
     return answer
