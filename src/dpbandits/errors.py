@@ -102,7 +102,7 @@ class ClusterWarning(UserWarning):
 
 
 class JobsWarning(UserWarning):
-    """Work that was to be shared among processes cannot be sent to another one."""
+    """Work that was to be shared among processes cannot be played by another one."""
 
 
 class StudyError(ArgumentError):

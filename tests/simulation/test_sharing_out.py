@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import pickle
 import queue
+import signal
 import threading
 import time
 import warnings
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -307,3 +309,61 @@ def test_an_interruption_ends_helpers(asked: list[Any]):
     with pytest.raises(KeyboardInterrupt):
         shared_out(task, [UNITS], 2, interrupt)
     assert set(processes._RESTING) >= processes._LIVING
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_an_interruption_waits_for_no_heir_of_a_helper(asked: list[Any], tmp_path: Path):
+    """A process that a task has forked has the helper's pipes, and keeps them open."""
+    here, heir = os.getpid(), tmp_path / "heir"
+
+    def task(group: int, number: int) -> int:
+        if os.getpid() != here:
+            pid = os.fork()
+            if pid == 0:
+                time.sleep(60)
+                os._exit(0)
+            heir.write_text(str(pid))
+            time.sleep(60)
+        return number
+
+    def interrupt(piece: Piece) -> None:
+        while not (heir.exists() and heir.read_text()):
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        shared_out(task, [UNITS], 2, interrupt)
+    os.kill(int(heir.read_text()), signal.SIGKILL)  # it still lives
+
+
+def test_nothing_is_left_of_a_helper_that_has_rested_for_long(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(processes, "_IDLE", -1.0)
+    helper = processes._Helper()
+    processes._rest(helper)
+    assert not helper.is_alive
+    assert all(pipe.closed for pipe in helper._pipes)
+    assert helper not in processes._LIVING
+    assert helper not in processes._RESTING
+
+
+def test_a_helper_starts_beside_what_others_print_and_close(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """Standard error of this process may be closed, and its folder have modules of any name."""
+    text = "import os\nprint('Welcome to the cluster!', flush=True)\nos.close(2)\n"
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(text)
+    (tmp_path / "signal.py").write_text("raise SystemExit")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    monkeypatch.chdir(tmp_path)
+
+    def task(group: int, number: int) -> int:
+        print("a task may print")
+        return 2 * number
+
+    helper = processes._Helper()
+    try:
+        assert helper.ask(processes._dumped(task)) == b""
+        assert pickle.loads(helper.ask(Piece(0, range(3)))) == ([0, 2, 4], [])
+    finally:
+        helper.end()

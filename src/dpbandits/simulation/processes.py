@@ -256,7 +256,7 @@ class _Crew:
                     sent = sent or _dumped(self._task)
                 except Exception as error:  # of any object within
                     self._fail(f"it cannot be sent to another process: {error}")
-                    _RESTING.append(helper)
+                    _rest(helper)
                     return
                 self._helpers.append(helper)
                 threading.Thread(target=self._attend, args=(helper, sent), daemon=True).start()
@@ -290,10 +290,9 @@ class _Crew:
         except Exception:  # as it has died, for example
             if piece is not None:
                 self._schedule.give_back(piece)
-            helper.kill()
+            helper.end()
         else:
-            if helper in _LIVING:  # not killed
-                _RESTING.append(helper)
+            _rest(helper)
 
     def _fail(self, reason: str) -> None:
         if not self.over.is_set():
@@ -316,9 +315,11 @@ class _Helper:
             f" sys.path[:] = {path!r}; from {__name__} import help_out; help_out()"
         )
         self._process = subprocess.Popen(
-            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-P", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         self._pipes = self._process.stdin, self._process.stdout
+        self._greeted = False
+        self.taken = threading.Event()  # by a call, while it rested
         _LIVING.add(self)
 
     @property
@@ -332,13 +333,18 @@ class _Helper:
         assert received is not None
         pickle.dump(what, sent)
         sent.flush()
+        self._greeted = self._greeted or _GREETING in received  # after what others have printed
         return _read(received)
 
     def kill(self) -> None:
-        """End it, whatever it does."""
+        """End it, whatever it does.  A thread that waits for it may hold its pipes."""
         _LIVING.discard(self)
         self._process.kill()
         self._process.wait()
+
+    def end(self) -> None:
+        """End one that no other thread waits for."""
+        self.kill()
         for pipe in filter(None, self._pipes):
             with suppress(OSError):
                 pipe.close()
@@ -347,6 +353,7 @@ class _Helper:
 _LIVING: set[_Helper] = set()
 _RESTING: list[_Helper] = []  # those that have nothing to do
 _TOLD: dict[Any, Any] = {}  # warnings of helpers
+_GREETING = b"a helper of dpbandits\n"
 
 if hasattr(os, "register_at_fork"):  # a fork has no helpers of its own
     os.register_at_fork(after_in_child=_RESTING.clear)
@@ -357,9 +364,20 @@ def _rested() -> _Helper | None:
     """A helper that rests; None where none does."""
     with suppress(IndexError):
         while not (helper := _RESTING.pop()).is_alive:
-            helper.kill()
+            helper.end()
+        helper.taken.set()
         return helper
     return None
+
+
+def _rest(helper: _Helper) -> None:
+    """Keep a helper for another call, and clear it away when none has come."""
+    helper.taken.clear()
+    _RESTING.append(helper)
+    if helper not in _LIVING or not helper.taken.wait(_IDLE + 1.0):  # killed, or over by itself
+        with suppress(ValueError):
+            _RESTING.remove(helper)
+            helper.end()
 
 
 @atexit.register
@@ -425,9 +443,11 @@ def _read(source: IO[bytes]) -> bytes:
 
 def help_out() -> None:
     """Be a helper: play what standard input brings, until it ends or brings nothing for long."""
+    nothing = os.open(os.devnull, os.O_RDWR)  # and standard error, where that was closed
     asked, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(nothing, 0)
     os.dup2(2, 1)  # what a task prints is no answer
+    answers.write(b"\n" + _GREETING)
     task: Any = None
     with suppress(EOFError, BrokenPipeError):
         while True:
