@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import pickle
 import queue
 import signal
+import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -340,7 +342,7 @@ def test_nothing_is_left_of_a_helper_that_has_rested_for_long(monkeypatch: pytes
     monkeypatch.setattr(processes, "_IDLE", -1.0)
     helper = processes._Helper()
     processes._rest(helper)
-    assert not helper.is_alive
+    assert helper._process.poll() is not None
     assert all(pipe.closed for pipe in helper._pipes)
     assert helper not in processes._LIVING
     assert helper not in processes._RESTING
@@ -367,3 +369,56 @@ def test_a_helper_starts_beside_what_others_print_and_close(
         assert pickle.loads(helper.ask(Piece(0, range(3)))) == ([0, 2, 4], [])
     finally:
         helper.end()
+
+
+# Code that changes ----------------------------------------------------------------------------
+
+
+MINE = """
+from dpbandits.algorithms import UCB1
+
+
+def task(group: int, number: int) -> int:
+    return {}
+
+
+class Mine(UCB1):
+    def _params(self):
+        return super()._params()._replace(optimism={}.5)
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Path]]:
+    """A module of a user, and its file."""
+    file = tmp_path / "edited_by_a_user.py"
+    file.write_text(MINE.format(1, 1))
+    monkeypatch.syspath_prepend(tmp_path)
+    yield importlib.import_module(file.stem), file
+    sys.modules.pop(file.stem)
+
+
+def test_a_helper_has_no_older_code(module: tuple[Any, Path], asked: list[Any]):
+    """A module that is imported anew after a change, between two calls; in one that rests, too."""
+    mine, file = module
+    assert shared(mine.task, UNITS) == [[1] * UNITS]
+    resting = list(processes._RESTING)
+    file.write_text(MINE.format(22, 2))
+    assert shared(importlib.reload(mine).task, UNITS) == [[22] * UNITS]
+    assert any(isinstance(one, Piece) for one in asked)
+    assert not any(one.is_of_today for one in resting)
+
+
+def test_a_helper_has_no_newer_policies(module: tuple[Any, Path]):
+    """As where a file is changed while a study runs."""
+    mine, file = module
+    policy = mine.Mine(2)
+    sent = processes._dumped(policy)
+    file.write_text(MINE.format(22, 2))
+    importlib.reload(mine)
+    assert processes._loaded(sent) == (
+        None,
+        "another process cannot load it: it has another Mine, as when a file is changed after its"
+        " import",
+    )
+    assert through(mine.Mine(2)).params == mine.Mine(2).params

@@ -26,10 +26,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
+from hashlib import sha256
 from itertools import pairwise
 from typing import IO, Any, NamedTuple
 
-from ..errors import ArgumentError, JobsWarning
+from ..errors import ArgumentError, DPBanditsError, JobsWarning
 from ..kernel import COMPILING
 from ..policies import Policy
 
@@ -314,17 +315,21 @@ class _Helper:
             "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN);"
             f" sys.path[:] = {path!r}; from {__name__} import help_out; help_out()"
         )
+        self._begun = time.time()
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         self._pipes = self._process.stdin, self._process.stdout
-        self._greeted = False
+        self._greeted, self._of = False, _surroundings()
         self.taken = threading.Event()  # by a call, while it rested
         _LIVING.add(self)
 
     @property
-    def is_alive(self) -> bool:
-        return self._process.poll() is None
+    def is_of_today(self) -> bool:
+        """Whether it lives, and a new one would have no other modules, files or places."""
+        if self._process.poll() is not None or self._of != _surroundings():
+            return False
+        return all(_written(module) < self._begun for module in list(sys.modules.values()))
 
     def ask(self, what: bytes | Piece) -> bytes:
         """Send a task or a piece, and wait for the answer."""
@@ -361,9 +366,9 @@ if hasattr(os, "register_at_fork"):  # a fork has no helpers of its own
 
 
 def _rested() -> _Helper | None:
-    """A helper that rests; None where none does."""
+    """A helper that rests, and is as a new one; None where none does."""
     with suppress(IndexError):
-        while not (helper := _RESTING.pop()).is_alive:
+        while not (helper := _RESTING.pop()).is_of_today:
             helper.end()
         helper.taken.set()
         return helper
@@ -380,23 +385,39 @@ def _rest(helper: _Helper) -> None:
             helper.end()
 
 
+def _surroundings() -> tuple[str, ...]:
+    """Where modules and files are looked for."""
+    return os.getcwd(), *map(str, sys.path)
+
+
+def _written(module: Any) -> float:
+    """When a module's file was written; long ago for those that are installed."""
+    with suppress(Exception):  # of any object that stands for a module
+        if not module.__file__.startswith((sys.prefix, sys.base_prefix)):
+            return os.stat(module.__file__).st_mtime
+    return 0.0
+
+
 @atexit.register
 def _end() -> None:
     for helper in list(_LIVING):
         helper.kill()
 
 
-def _dumped(what: Any, refuse: Callable[[Any], None] = lambda one: None) -> bytes:
+def _dumped(what: Any, refuse: Callable[[Any], None] | None = None) -> bytes:
     """Pickle also functions and classes of ``__main__``, and policies as the calls that make them:
-    they are templates here, and have no state.  ``refuse`` is called with objects within.
+    they are templates here, and have no state.  ``refuse`` is called with objects within, where
+    they are for other machines, whose processors and Python may differ a little.
     """
     from cloudpickle import CloudPickler
 
     class Pickler(CloudPickler):
         def reducer_override(self, one: Any) -> Any:
-            refuse(one)
+            if refuse is not None:
+                refuse(one)
             if isinstance(one, Policy):
-                return _made, (type(one), dict(one.config))
+                code = _code_of(one) if refuse is None else None
+                return _made, (type(one), dict(one.config), code)
             return super().reducer_override(one)
 
     written = io.BytesIO()
@@ -422,8 +443,18 @@ def _dumped_for_others(task: Task) -> bytes:
         ) from None
 
 
-def _made(policy_class: type[Policy], config: dict[str, Any]) -> Policy:
-    return policy_class(**config)
+def _made(policy_class: type[Policy], config: dict[str, Any], code: str | None) -> Policy:
+    made = policy_class(**config)
+    if code not in (None, _code_of(made)):
+        name = policy_class.__name__
+        raise DPBanditsError(f"it has another {name}, as when a file is changed after its import")
+    return made
+
+
+def _code_of(policy: Policy) -> str:
+    """A digest of kernels and parameters: runs of other code are not of the same policy."""
+    kernels = [getattr(one, "_digest", "") for one in vars(policy.kernels).values()]
+    return sha256(repr((kernels, policy.params)).encode()).hexdigest()
 
 
 def _write(answer: bytes, to: IO[bytes]) -> None:
