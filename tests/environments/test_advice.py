@@ -14,7 +14,7 @@ from sklearn import datasets
 from dpbandits import ArgumentError, simulate
 from dpbandits.algorithms import EXP4, ExpertConversion
 from dpbandits.environments import AdviceTable, Advised, Bernoulli, RewardTable, SwitchingBest
-from dpbandits.errors import MissingExtra
+from dpbandits.errors import ClippingWarning, MissingExtra
 from dpbandits.papers.adversarial import ClassifierAdvice, classifier_advice
 
 ALPHA = 1e-4
@@ -458,3 +458,13 @@ def test_bad_arguments_are_refused(make, message):
     with pytest.raises(ArgumentError, match=f"^{message}") as caught:
         make()
     assert caught.value.argument == message.split(" ")[0]
+
+
+def test_messages_do_not_show_the_ends_of_rewards_that_may_be_data():
+    """They are the rewards of two people, also where experts advise on a table of them."""
+    plan = np.eye(2)[None]
+    advised = Advised(RewardTable([[7919.73, 0.5], [-2.25, 0.5]]), plan, horizon=2)
+    with pytest.warns(ClippingWarning, match="some of these data are") as told:
+        simulate(EXP4(2, 2, horizon=2, budget=None), advised, horizon=2)
+    assert not any("7919" in str(one.message) or "2.25" in str(one.message) for one in told)
+    assert not Advised(Bernoulli([0.1, 0.2]), plan, horizon=2).holds_data

@@ -55,7 +55,7 @@ class Environment(ABC):
     horizon: int | None = None
     origin: str | None = None
     delay: Delay | None = None
-    holds_data: ClassVar[bool] = False
+    holds_data: bool = False
     _digest: str = ""  # of the arrays that were given
     _names: Sequence[str] | None = None
 

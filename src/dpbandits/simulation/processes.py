@@ -30,6 +30,7 @@ from hashlib import sha256
 from itertools import pairwise
 from typing import IO, Any, NamedTuple
 
+from ..environments.base import Environment
 from ..errors import ArgumentError, DPBanditsError, JobsWarning
 from ..kernel import COMPILING
 from ..policies import Policy
@@ -429,7 +430,7 @@ def _dumped_for_others(task: Task) -> bytes:
     """Pickle a task for other machines, which are sent no data of people."""
 
     def refuse(one: Any) -> None:
-        if getattr(type(one), "holds_data", False):
+        if isinstance(one, Environment) and one.holds_data:
             raise ArgumentError(
                 f"environment must hold no data, because a cluster is sent none, got {one!r}",
                 "environment",

@@ -94,6 +94,7 @@ class Advised(AdviceEnvironment):
                 f"advice must be for {environment.n_arms} arms, got {self.n_arms}", "advice"
             )
         self.support, self._digest = environment.support, content(table)
+        self.holds_data = environment.holds_data
         length = self.horizon if period is None else integer("period", period, 1)
         self.state = AdvisedState(
             table, np.array([length], dtype=np.int64), np.zeros(1, np.int64), environment.state
