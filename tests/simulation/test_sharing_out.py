@@ -23,7 +23,17 @@ import dpbandits as dpb
 from dpbandits import ZCDP, replay, simulate
 from dpbandits.algorithms import UCB1, MergedIMED
 from dpbandits.auditing import playing
-from dpbandits.environments import Bernoulli, Delay, DoctorReplay, GaussianContexts
+from dpbandits.environments import (
+    Advised,
+    Bernoulli,
+    Classification,
+    Delay,
+    DoctorReplay,
+    GaussianContexts,
+    Recommendations,
+    RewardTable,
+    classification,
+)
 from dpbandits.errors import JobsWarning
 from dpbandits.kernel import kernel
 from dpbandits.policies import registered
@@ -174,6 +184,27 @@ def test_policies_are_made_anew():
             other = through(policy)
             assert (repr(other), other.stream_key) == (repr(policy), policy.stream_key), name
             assert repr(other.params) == repr(policy.params)
+
+
+HALVES = [[0.5, 0.25], [0.75, 0.5]]
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        RewardTable(HALVES),
+        Classification(HALVES, [0, 1]),
+        Recommendations(HALVES, [0, 1], [0, 1], per_round=2),
+        Advised(RewardTable(HALVES), [[[1.0, 0.0]]], horizon=2),
+    ],
+    ids=repr,
+)
+def test_other_machines_are_sent_no_data_of_people(world: Any):
+    with pytest.raises(dpb.ArgumentError, match="environment must hold no data") as told:
+        processes._dumped_for_others(partial(simulate, environment=world))
+    assert "0.25" not in str(told.value)
+    for public in (classification("digits"), Bernoulli([0.25, 0.5])):
+        assert processes._dumped_for_others(partial(simulate, environment=public))
 
 
 @kernel

@@ -47,7 +47,8 @@ class Environment(ABC):
         origin: how its arrays were made, such as "seed=1"; None to identify them by a digest.  Set
             it for computed features: their last digits differ between machines.
         delay: the delay of answers; None if every answer comes at once.
-        holds_data: whether its rewards may be data of people, which messages must not show.
+        holds_data: whether it may hold data of people, which are not public: messages do not show
+            them, and no cluster is sent them.
     """
 
     n_arms: int

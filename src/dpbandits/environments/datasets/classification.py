@@ -71,6 +71,7 @@ class Classification(ContextEnvironment):
     """
 
     kernels = ContextKernels(_show_person, answer_hidden)
+    holds_data = True
 
     def __init__(
         self,
@@ -178,6 +179,8 @@ def classification(
         ) from error
     data = datasets.load_digits() if name == "digits" else datasets.load_breast_cancer()
     x, y, names = data.data, data.target, data.target_names
-    return Classification(
+    made = Classification(
         x, y, components=components, once=once, seed=seed, names=names, blocks=blocks
     )
+    made.holds_data = False  # which are not public
+    return made

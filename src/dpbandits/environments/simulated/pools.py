@@ -204,6 +204,7 @@ class Recommendations(ContextEnvironment):
     """
 
     kernels = ContextKernels(_show_candidates, answer_hidden)
+    holds_data = True
 
     def __init__(
         self, features: ArrayLike, users: ArrayLike, items: ArrayLike, *, per_round: int = 25
