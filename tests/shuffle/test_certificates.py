@@ -4,15 +4,17 @@ import itertools
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import stats
+from scipy.special import betainc, ndtri
 
 from dpbandits import ApproxDP, ArgumentError
 from dpbandits.privacy.accounting import gaussian_delta, gaussian_mu
-from dpbandits.shuffle import BitSum, GaussianReports, ModularSum
-from dpbandits.shuffle.certificates import DiscreteGaussian, Shifts, Tails, shifts
+from dpbandits.shuffle import BitSum, GaussianReports, ModularSum, certificates
+from dpbandits.shuffle.certificates import WIDEST, DiscreteGaussian, Shifts, Tails, shifts
 
 
 def sure(norm):
@@ -83,6 +85,32 @@ def test_distribution_functions_are_those_of_exact_arithmetic(p):
     for side, ours in enumerate((tails.below, tails.above)):
         theirs = exact[middle[0] - 60 : middle[0] + 60, side]
         assert ours[middle[1] - 60 : middle[1] + 60] == pytest.approx(theirs, rel=1e-12)
+
+
+def weight(t, n, p):
+    """P(X = t), of n coins of chance p heads, from 40 digits."""
+    with mpmath.workdps(40):
+        log, chance = mpmath.loggamma, mpmath.mpf(p)
+        ways = log(n + 1) - log(t + 1) - log(n - t + 1)
+        return float(mpmath.exp(ways + t * mpmath.log(chance) + (n - t) * mpmath.log(1 - chance)))
+
+
+@pytest.mark.parametrize("std", [2.0**13, 2.0**15, WIDEST])
+@pytest.mark.parametrize("p", [0.25, 0.5])
+def test_steps_are_raised_by_more_than_their_error(p, std, monkeypatch):
+    """F changes by the weight of t; z by that over the normal density.  A fifth of the raise would
+    not do where noise is widest.
+    """
+    n = int(std**2 / (p * (1 - p)))
+    monkeypatch.setattr(certificates, "_REACH", 0.001)
+    raise_of_c = Tails(n, p).raised - 1.0
+    t = np.round(n * p + std * np.random.default_rng(1).uniform(-8.0, 8.0, 1500))
+    tails = (np.array([betainc(n - s, s + 1, 1 - p), betainc(s + 1, n - s, p)]) for s in (t - 1, t))
+    before, z = (np.where(f < 0.5, ndtri(f), -ndtri(rest)) for f, rest in tails)
+    steps = np.array([weight(int(s), n, p) for s in t]) / stats.norm.pdf(0.5 * (before + z))
+    error = np.abs((z - before) / steps - 1.0).max()
+    assert error < raise_of_c
+    assert std < WIDEST or error > 0.2 * raise_of_c
 
 
 @pytest.mark.parametrize("p", [0.25, 0.5])

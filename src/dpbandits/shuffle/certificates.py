@@ -78,7 +78,8 @@ _CUTS = np.arange(3.0, 14.1, 0.25)  # where tails may begin, in standard deviati
 _REACH = 16.0
 WIDEST = 2.0**17  # all its points are gone through
 _LEAST_LOG, _PARTS = 30.0, 32  # of a law of shifts
-_UP = 1.0 + 1e-5  # steps of z are off by 1e-6 at most, where noise is widest
+_UP = 1.0 + 1e-5
+_WIDE = 2.0**15  # beyond, the error of steps of z grows with the noise: 1.4 in 10^5 at the widest
 
 
 class Shifts(NamedTuple):
@@ -130,6 +131,7 @@ class Tails:
         below, above = betainc(n - t, t + 1.0, 1.0 - p), betainc(t + 1.0, n - t, p)
         inside = (below > 0.0) & (above > 0.0)
         self.below, self.above = below[inside], above[inside]
+        self.raised = 1.0 + (_UP - 1.0) * max(1.0, std / _WIDE)  # by which c is
 
     def delta(self, epsilon: float, moved: Shifts, dimension: int, batches: int = 1) -> float:
         """The least proved delta for which the vectors of the given number of batches are (epsilon,
@@ -142,7 +144,7 @@ class Tails:
         for low, high in zip(lows, highs, strict=True):
             if high > low:
                 # c is the longest step between the cuts; what lies beyond them is in ``lost``.
-                unit = steps[low:high].max() * math.sqrt(batches) * _UP
+                unit = steps[low:high].max() * math.sqrt(batches) * self.raised
                 tail = self.below[low] + self.above[high]
                 lost = (1.0 + math.exp(min(epsilon, 700.0))) * batches * dimension * tail
                 # No mean is below its least term.
