@@ -402,6 +402,35 @@ def test_a_helper_starts_beside_what_others_print_and_close(
         helper.end()
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_helper_ends_with_its_parent_in_the_middle_of_a_piece(tmp_path: Path):
+    """The parent ends as one that is killed; the helper holds a lock while it lives."""
+    fcntl = importlib.import_module("fcntl")
+    playing, over = tmp_path / "playing", tmp_path / "over"
+
+    def task(group: int, number: int) -> None:
+        with open(playing, "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.write("yes")
+            file.flush()
+            time.sleep(60)
+            over.touch()
+
+    if (parent := os.fork()) == 0:
+        try:
+            helper = processes._Helper()
+            helper.ask(processes._dumped(task))
+            threading.Thread(target=helper.ask, args=(Piece(0, range(1)),), daemon=True).start()
+            while not (playing.exists() and playing.read_text()):
+                time.sleep(0.01)
+        finally:
+            os._exit(0)
+    os.waitpid(parent, 0)
+    with open(playing) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+    assert not over.exists()
+
+
 # Code that changes ----------------------------------------------------------------------------
 
 

@@ -45,6 +45,7 @@ _TICK = 0.02  # between looks at whether helpers pay
 _LATE = 2.0  # times its own time: a piece that takes longer is late
 _PATIENCE = 60.0  # seconds more for a piece of a group whose time is not known
 _MOST_PARTS = 16  # pieces of a group for a cluster
+_GONE = 1.0  # between looks of a helper at whether its parent lives
 _IDLE = 30.0  # seconds after which a helper ends that has nothing to do
 
 
@@ -480,6 +481,7 @@ def help_out() -> None:
     os.dup2(nothing, 0)
     os.dup2(2, 1)  # what a task prints is no answer
     answers.write(b"\n" + _GREETING)
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     task: Any = None
     with suppress(EOFError, BrokenPipeError):
         while True:
@@ -493,6 +495,13 @@ def help_out() -> None:
                 _write(reason.encode(), answers)
             else:
                 _write(_answered(task, what), answers)
+
+
+def _end_with(parent: int) -> None:
+    """End also in the middle of a piece, when the parent has ended and nobody waits for it."""
+    while os.getppid() == parent:
+        time.sleep(_GONE)
+    os._exit(0)
 
 
 def _loaded(text: bytes) -> tuple[Any, str]:
