@@ -102,6 +102,21 @@ def test_the_smallest_eigenvalue_is_bounded_from_below_and_tightly(d, condition,
         assert found == halved(matrix, floor, tightness)  # to the bit
 
 
+@SIZES
+def test_shifts_are_decided_as_by_the_factor(d):
+    rng, factor, work = np.random.default_rng(d), np.zeros((d, d)), np.zeros((3, d))
+    for matrix in (spd(d, 1, 1e9), spd(d, 2) - 30.0 * np.eye(d)):  # the last is indefinite
+        slack = ridge.prepare_shifts(matrix, factor, work)
+        true = np.linalg.eigvalsh(matrix)[0]
+        distances = np.append(rng.normal(size=40) * 10.0 ** -np.arange(40.0), 0.0)
+        told = [
+            [ridge.exceeds(matrix, true + x, some, np.zeros((d, d)), work) for x in distances]
+            for some in (slack, np.inf)
+        ]
+        assert told[0] == told[1]  # an infinite slack leaves all to the factor
+        assert slack < 1e-12 * d * np.linalg.norm(matrix)
+
+
 def halved(matrix, low, tightness):
     """The bound by halving the interval, with a Cholesky factor for each half."""
     high = np.diag(matrix).min()

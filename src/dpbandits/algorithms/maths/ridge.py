@@ -22,7 +22,7 @@ _LEAST = 1e-3
 _PAYING = 0.1  # of the rounds that remain
 _HALVINGS = 40  # of the search for the smallest eigenvalue
 _FEW_HALVINGS = 8.0  # two to the number that cost as much as the tridiagonal form
-_ROUNDING = 1e-15  # of eigenvalues, over d times the trace
+_ROUNDING = 1e-15  # of eigenvalues, over d times the norm
 
 
 @inlined
@@ -89,55 +89,67 @@ def add_observation(precision: Matrix, inverse: Matrix, x: Vector, n: int, work:
     return 1.0 + growth
 
 
+@outlined
+def prepare_shifts(matrix: Matrix, factor: Matrix, work: Matrix) -> float:
+    """Prepare ``work``, three rows of d numbers or more, for ``exceeds``; returns its ``slack``."""
+    d, squares = matrix.shape[0], 0.0
+    for i in range(d):
+        for j in range(d):
+            factor[i, j] = matrix[i, j]
+            squares += matrix[i, j] * matrix[i, j]
+    tridiagonalise(factor, work[0], d)
+    for i in range(d):
+        work[1, i], work[2, i] = factor[i, i], factor[i, i - 1] ** 2
+    return _ROUNDING * d * np.sqrt(squares)
+
+
 @kernel
-def _exceed(diagonal: Vector, squares: Vector, shift: float) -> bool:
-    """Whether the eigenvalues of a tridiagonal matrix exceed ``shift``: all pivots are positive."""
-    pivot = diagonal[0] - shift
-    for i in range(1, diagonal.size):
+def _pivots_are_positive(work: Matrix, shift: float, d: int) -> bool:
+    pivot = work[1, 0] - shift
+    for i in range(1, d):
         if not pivot > 0.0:  # also for NaN
             return False
-        pivot = diagonal[i] - shift - squares[i] / pivot
+        pivot = work[1, i] - shift - work[2, i] / pivot
     return pivot > 0.0
+
+
+@outlined
+def exceeds(matrix: Matrix, shift: float, slack: float, factor: Matrix, work: Matrix) -> bool:
+    """Whether all eigenvalues of a symmetric matrix exceed ``shift``, as ``factorise`` tells.
+
+    Householder's tridiagonal form costs as much as three factors, and answers for any shift in O(d)
+    time.  Rounding moves the eigenvalues of either by at most a small multiple of d eps times the
+    norm (Higham 2002, Chapters 10 and 19).  Only shifts nearer than ``slack``, which is larger,
+    need the factor.  An infinite one stands for no tridiagonal form.
+    """
+    d = matrix.shape[0]
+    if slack < np.inf:
+        if _pivots_are_positive(work, shift + slack, d):
+            return True
+        if not _pivots_are_positive(work, shift - slack, d):
+            return False
+    return factorise(matrix, shift, factor, d)
 
 
 @outlined
 def smallest_eigenvalue(
     matrix: Matrix, floor: float, tightness: float, factor: Matrix, work: Matrix
 ) -> float:
-    """A lower bound, from ``floor``, a known one; of a symmetric matrix without negative
-    eigenvalues.  ``work`` has three rows of d numbers or more.
-
-    It halves an interval, by whether Cholesky's factor of a shifted matrix exists.  Householder's
-    tridiagonal form costs three factors, and answers for any shift in O(d) time.  Rounding moves
-    the eigenvalues of either by at most a small multiple of d eps times the norm (Higham 2002,
-    Chapters 10 and 19).  Only shifts nearer than ``slack``, which is larger, need the factor.
-    Hence all answers, and the bits of the bound, are those of factors.
+    """A lower bound, from ``floor``, a known one; of a symmetric matrix.  ``work`` has three rows
+    of d numbers or more.
     """
-    d = matrix.shape[0]
-    high, trace = np.inf, 0.0
-    for i in range(d):
+    high = matrix[0, 0]
+    for i in range(1, matrix.shape[0]):
         high = min(high, matrix[i, i])
-        trace += matrix[i, i]
     # The eigenvalue is at most ``high``; rounding may have carried a known bound above that.
     low, slack = min(floor, high), np.inf
-    diagonal, squares = work[1, :d], work[2, :d]
     if high - low > _FEW_HALVINGS * tightness * low:
-        slack = _ROUNDING * d * trace
-        for i in range(d):
-            for j in range(d):
-                factor[i, j] = matrix[i, j]
-        tridiagonalise(factor, work[0], d)
-        for i in range(d):
-            diagonal[i], squares[i] = factor[i, i], factor[i, i - 1] ** 2
+        slack = prepare_shifts(matrix, factor, work)
     for _ in range(_HALVINGS):
         if high - low <= tightness * low:
             break
         middle = 0.5 * (low + high)
-        if slack < np.inf and _exceed(diagonal, squares, middle + slack):
-            low = middle
-        elif slack < np.inf and not _exceed(diagonal, squares, middle - slack):
-            high = middle
-        elif factorise(matrix, middle, factor, d):
+        if exceeds(matrix, middle, slack, factor, work):
             low = middle
         else:
             high = middle
