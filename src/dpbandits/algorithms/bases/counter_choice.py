@@ -22,8 +22,8 @@ from ...privacy.secure_sum import integer_counter
 
 MOST_ROUNDS = 10**12
 # Releases whose noise may be kept.  Secure square-root noise takes all exact summands, too, which a
-# store writes at every release: of 60,000 with five numbers, 10 MB.  The rule also decides for saved
-# policies, which keep the argument None: with another limit they would go on with another counter.
+# store writes at every release: 10 MB for 60,000 of five numbers.  Saved policies go by this rule,
+# too, because they keep None: with another limit they would go on with another counter.
 _FEW = 4096
 
 COUNTERS: dict[str, Any] = {
