@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 KEYS = ["environment", "policy", "budget"]
 _FORMAT = 3  # of saved results
 _TABLE = "dpbandits."  # before the names of further tables
+_MANY = 1000  # runs from which it is faster to draw runs, one by one, than how often each is drawn
 _WEIGHTS = 1 << 22  # of the bootstrap that are held at a time
 _LARGEST = 2**31 - 1  # bytes that a piece of metadata may take
 
@@ -426,7 +427,10 @@ def bootstrap_band(
 
 def bootstrap_weights(runs: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
     """How often each resample, a row, draws each run, as a share."""
-    return rng.multinomial(runs, np.full(runs, 1.0 / runs), size=resamples) / runs
+    if runs < _MANY:
+        return rng.multinomial(runs, np.full(runs, 1.0 / runs), size=resamples) / runs
+    drawn = (rng.integers(runs, size=runs) for _ in range(resamples))
+    return np.stack([np.bincount(each, minlength=runs) for each in drawn]) / runs
 
 
 def weighted_band(
