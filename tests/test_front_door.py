@@ -173,12 +173,12 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"arms": 3, "budget": ZCDP, "person": 2},
         ArgumentError,
-        r"^horizon must be given for .*: it is the largest number",
+        r"^horizon must be given for .*, as the largest number",
     ),
     (
         {"arms": 3, "budget": ZCDP, "alpha": 3.0, "index": "KLUCB"},
         ArgumentError,
-        r"^index must not be given with alpha, .*: give it to yours instead, got 'KLUCB'$",
+        r"^index must not be given with alpha, .*: give alpha to your index instead, got 'KLUCB'$",
     ),
     (
         {"arms": 3, "budget": ZCDP, "drift": 500, "memory": "Forget"},

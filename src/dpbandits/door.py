@@ -133,8 +133,8 @@ def bandit(
     budget = budget_of(budget, options)
     if "failure_probability" in options and horizon is not None and goal == "best arm":
         raise ArgumentError(
-            "horizon must not be given with failure_probability: a search ends after horizon"
-            f" rounds, or once its error probability is low enough, got {horizon}",
+            "horizon must not be given with failure_probability, because a search ends either"
+            f" after horizon rounds or at that error probability, got {horizon}",
             "horizon",
         )
     problem = DecisionProblem(
@@ -211,7 +211,7 @@ def _check_fit(
     needed = horizon is not None and (counts or horizon.default is horizon.empty)
     if needed and problem.horizon is None:
         raise ArgumentError(
-            f"horizon must be given {where}: it is the largest number of rounds", "horizon"
+            f"horizon must be given {where}, as the largest number of rounds", "horizon"
         )
 
 

@@ -88,7 +88,7 @@ def test_elimination_has_a_batch_for_each_arm_of_an_epoch(tmp_path):
     central.pull()
     assert ours.ledger.frame.equals(central.ledger.frame)
     one = DPSESDP(1, budget=budget, messages=True, **own)
-    with pytest.raises(dpb.ArgumentError, match="no batch is coming: one arm is left"):
+    with pytest.raises(dpb.ArgumentError, match="there is no next batch, because one arm is left"):
         one.device()
     assert one.chooser().choose() == 0
 

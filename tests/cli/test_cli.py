@@ -516,7 +516,7 @@ def test_folders_of_some_runs_merge_to_that_of_all(study: Path) -> None:
     assert "Runs are missing: 1 of 4, the first of them 2." in holes.stderr
     for folders, said in (
         (("early", "all"), "must not share runs, got run 0 twice"),
-        (("early", "nowhere"), "must be those of `dpbandits run`, got nowhere"),
+        (("early", "nowhere"), "must be folders that `dpbandits run` wrote, got nowhere"),
     ):
         refused = call("merge", *folders)
         assert (refused.exit_code, said in refused.stderr) == (2, True), refused.stderr

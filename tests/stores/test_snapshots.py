@@ -149,7 +149,7 @@ def test_a_file_without_words_is_refused(tmp_path):
     held = contents(path)
     whole(path, held, list(held.rows)[1:])
     for action in (dpb.load, dpb.inspect):
-        with pytest.raises(StateFileError, match="does not name its policy"):
+        with pytest.raises(StateFileError, match="does not name the policy"):
             action(path)
 
 

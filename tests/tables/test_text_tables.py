@@ -82,7 +82,7 @@ def test_a_malformed_table_is_refused_by_line(tmp_path, content, words):
 def test_bytes_of_another_encoding_are_refused(tmp_path):
     path = tmp_path / "table.csv"
     path.write_bytes("größe,y\n1,2\n".encode("cp1252"))
-    with pytest.raises(ArgumentError, match=r"in UTF-8, got .*export 'CSV UTF-8'"):
+    with pytest.raises(ArgumentError, match=r"in UTF-8, got .*export a spreadsheet as 'CSV UTF-8'"):
         read_text_table("TABLE", path)
     path.write_bytes(b"a,y\n1,\x00\n")
     with pytest.raises(ArgumentError, match="got a NUL character on line 2 of"):

@@ -240,8 +240,8 @@ def _places(place: str, all_: bool) -> list[str]:
     if all_ and keys:
         return [f"{place}#{quote(key)}" for key in keys]
     raise ArgumentError(
-        f"PLACE must name a place of the database: add # and a key, or --all for all of them."
-        f" The database has {', '.join(keys) or 'none'}"
+        "PLACE must name one place of the database: add # and its key, or give --all for all"
+        f" places. The database has {', '.join(keys) or 'none'}"
     )
 
 

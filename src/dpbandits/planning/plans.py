@@ -162,9 +162,9 @@ class Plan:
             )
         if world is None or self.rounds < self.horizon:
             raise ArgumentError(
-                f"rounds must equal the horizon, {self.horizon}, to find a budget for a regret, got"
-                f" {self.rounds}. Make the plan anew with rounds={self.horizon} and an environment:"
-                " it must simulate all rounds",
+                f"rounds must equal the horizon, {self.horizon}, to find a budget for a"
+                f" regret, got {self.rounds}. Make the plan anew with rounds={self.horizon}"
+                " and an environment, because the plan must simulate all rounds",
                 "rounds",
             )
         if self.budget is None:

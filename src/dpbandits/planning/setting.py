@@ -82,7 +82,7 @@ class Setting(DecisionProblem):
             what = "the experts' advice" if self.shows == "advice" else "the features of a round"
             raise ArgumentError(
                 f"gaps must not be given where the setting has {self.shows}, because gaps do"
-                f" not tell {what}",
+                f" not determine {what}",
                 "gaps",
             )
         world = self.simulated

@@ -250,7 +250,7 @@ class HeldOut:
             ArgumentError: an argument is out of range, or there is one arm only.
         """
         if self.n_arms == 1:
-            raise ArgumentError("decided must be asked of two arms or more")
+            raise ArgumentError("decided() needs two arms or more")
         number = self.session.arms.number
         against = None if control is None else number("control", control)
         with self._policy._lock:
@@ -312,7 +312,7 @@ class HeldOut:
         numbers = [one for one in numbers if one != against]
         if not numbers:
             none = "no targets" if not self.targets else "no other target than the control"
-            raise ArgumentError(f"values must not be asked of a holdout with {none}")
+            raise ArgumentError(f"values() needs a holdout with targets, got {none}")
         asked_for = numbers if against is None else [*numbers, against]
         sums, releases = self._joined(asked_for, others)
         found = Intervals.of(
@@ -364,7 +364,10 @@ class HeldOut:
                 parts.append(one._read(numbers))
                 releases += one.ledger.releases
             if met & lives:
-                raise ArgumentError("others must have no releases of this or another one", "others")
+                raise ArgumentError(
+                    "others must not repeat a release, got one that is in two of the holdouts",
+                    "others",
+                )
             met |= lives
         return parts[0].joined(parts[1:]), releases
 

@@ -416,8 +416,8 @@ class DecisionProblem:
             others = [other for other in clashing if other in said]
             if name in said and others:
                 raise ArgumentError(
-                    f"{name}={getattr(self, name)!r} does not go with {others[0]}: no policy here"
-                    " serves both",
+                    f"{name}={getattr(self, name)!r} cannot be combined with {others[0]}: no"
+                    " policy here serves both",
                     name,
                 )
 

@@ -73,12 +73,12 @@ def claim5(path: Path, life: str, saves: int) -> Iterator[None]:
     claimed, latest = _claims(life)
     if claimed.exists():
         raise ClaimError(
-            f"{path} has been loaded before, or another save of the same policy has; {WHY}"
+            f"{path}, or another save of the same policy, has been loaded before; {WHY}"
         )
     if latest is not None and saves < latest[0]:
         raise ClaimError(
-            f"{path} is save {saves} of a policy that was saved {latest[0]} times; only the last"
-            f" one can be loaded; {WHY}"
+            f"{path} is save {saves} of a policy that was saved {latest[0]} times; only the"
+            f" last save can be loaded; {WHY}"
         )
     claimed.parent.mkdir(parents=True, exist_ok=True)
     try:

@@ -96,7 +96,9 @@ class ShuffledPolicy(Policy):
         for name, only, why in _ON_DEVICES:
             if messages and options.get(name, only) != only:
                 raise ArgumentError(
-                    f"{name} must be {only} with messages=True: {why}, got {options[name]!r}", name
+                    f"{name} must be {only} with messages=True, because {why}, got"
+                    f" {options[name]!r}",
+                    name,
                 )
         return {"messages": messages, "dropout": dropout}
 
@@ -142,8 +144,8 @@ class ShuffledPolicy(Policy):
     ) -> Decision:
         if self.takes_reports:
             raise ArgumentError(
-                "messages must be False for pull(). With messages=True a batch plays device().arm;"
-                " pass the shuffler's output to receive()",
+                "messages must be False for pull(). With messages=True devices play"
+                " device().arm, and receive() takes the shuffler's output",
                 "messages",
             )
         given: Any = {"user": user, "available": available, "at": at, "targets": targets}
@@ -163,7 +165,8 @@ class ShuffledPolicy(Policy):
         people = self.session.coming()[1]
         if self.budget is not None and (people > _MOST or self.session.choices.found() is not None):
             raise ArgumentError(
-                "no batch is coming: one arm is left, and the policy has stopped learning"
+                "there is no next batch, because one arm is left and the policy has stopped"
+                " learning"
             )
         return self.protocol_for(people)
 
@@ -232,8 +235,8 @@ class ShuffledPolicy(Policy):
             version = self.session.rounds.recorded
             if messages.version != version:
                 raise ArgumentError(
-                    f"messages must have version {version}, as the coming batch has, got"
-                    f" {messages.version!r}",
+                    f"messages must have version {version}, the version of the coming batch,"
+                    f" got {messages.version!r}",
                     "messages",
                 )
             protocol = self._coming()

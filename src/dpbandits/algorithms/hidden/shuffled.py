@@ -442,15 +442,17 @@ class HiddenLinearShuffled(HiddenPolicy):
             return False
         if messages.version != (version := self.ledger.releases):
             raise ArgumentError(
-                f"messages must have version {version}, as the present chooser has, got"
-                f" {messages.version!r}",
+                f"messages must have version {version}, the version of the present chooser,"
+                f" got {messages.version!r}",
                 "messages",
             )
         return self._received(self._diagonal * Analyzer(protocol).aggregate(messages))
 
     def _checked_protocol(self) -> CertifiedProtocol:
         if not self.takes_reports:
-            raise ArgumentError("messages must be True for a policy that receives them", "messages")
+            raise ArgumentError(
+                "messages must be True for a policy that receives messages, got False", "messages"
+            )
         if self.protocol is None:
             raise ArgumentError("budget must not be None for devices", "budget")
         return self.protocol

@@ -164,7 +164,8 @@ class LoggedTrial(Environment):
         require_equally_long("arms and answered", self.arms, ended)
         if (early := ended < begun).any():
             raise ArgumentError(
-                f"answered must not be before asked, got that in row {early.argmax()}", "answered"
+                f"answered must not be before asked, got an earlier time in row {early.argmax()}",
+                "answered",
             )
         self.times = frozen(np.sort(begun))
         self.waits = frozen(np.where(np.isnan(ended), np.inf, ended - begun))

@@ -367,10 +367,10 @@ class LinUCBDGS(LinearPolicy):
             value = perturbation**2
         if value is None:
             raise ArgumentError(
-                f"smallest_eigenvalue must be given for sensitivity={sensitivity!r}, got None. It"
-                " is lambda_0, the least eigenvalue of E[x x^T]."
-                " LinUCBDGS.estimate_eigenvalue(contexts) estimates it from public features."
-                " perturbation= enforces one, and sensitivity='tight' needs none",
+                f"smallest_eigenvalue must be given for sensitivity={sensitivity!r}, got None."
+                " LinUCBDGS.estimate_eigenvalue(contexts) estimates lambda_0, the least"
+                " eigenvalue of E[x x^T], from public features; perturbation= enforces one;"
+                " sensitivity='tight' needs none",
                 "smallest_eigenvalue",
             )
         if not value > DEGENERATE * most:
