@@ -133,8 +133,8 @@ def bandit(
     budget = budget_of(budget, options)
     if "failure_probability" in options and horizon is not None and goal == "best arm":
         raise ArgumentError(
-            "horizon must not be given with failure_probability, because a search ends either"
-            f" after horizon rounds or at that error probability, got {horizon}",
+            "horizon must not be given with failure_probability, because a search ends either after"
+            f" horizon rounds or at that error probability, got {horizon}",
             "horizon",
         )
     problem = DecisionProblem(

@@ -399,8 +399,8 @@ def _describe(value: Any, function: Any) -> str:
     if builtin or getattr(value, "__module__", "") == "numpy":
         return str(value.__name__)
     raise TypeError(
-        f"{function.__qualname__} uses {value!r}, which may change without notice by the"
-        " kernel cache: make the function a kernel"
+        f"{function.__qualname__} uses {value!r}, which may change without notice by the kernel"
+        " cache: make the function a kernel"
     )
 
 

@@ -200,13 +200,13 @@ def test_guarantees_say_what_parties_must_not_do(kind):
     told = dpb.bandit(3, budget=budget, **options).guarantee.assumptions
     for words in (
         "messages of noise alone",
-        "the shuffler knows this noise, so against the shuffler such messages count like people",
+        "the shuffler knows this noise, so against the shuffler these messages count like those",
         "never share what they see",
         "holds none of the tickets",
         "from a source that people trust",
         "no older copy",
         "the time of sending does not depend",
-        "others see only the messages that leave the shuffler",
+        "nobody but the shuffler sees messages before they leave the shuffler",
     ):
         assert sum(words in one for one in told) == 1, words
 

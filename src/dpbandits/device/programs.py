@@ -226,8 +226,8 @@ class Answering(_Rewarding):
     def report(self, reward: float | None) -> dict[str, Any]:
         if not self._chosen:
             raise ArgumentError(
-                "choose() must be called before report(), because the server chooses the arm"
-                " that the reward belongs to"
+                "choose() must be called before report(), because the server chooses the arm that"
+                " the reward belongs to"
             )
         return {"decision_id": self._decision_id, "reward": self._randomise(self._counted(reward))}
 

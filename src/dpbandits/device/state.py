@@ -111,8 +111,8 @@ class StateFile:
             ) from None
         if kept.experiment != new.experiment:
             raise StateFileError(
-                f"{self.path} belongs to a device of the experiment {kept.experiment!r}, not"
-                f" of {new.experiment!r}"
+                f"{self.path} belongs to a device of the experiment {kept.experiment!r}, not of"
+                f" {new.experiment!r}"
             )
         return kept
 

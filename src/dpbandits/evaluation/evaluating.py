@@ -232,9 +232,9 @@ def _warned(
     ]
     if told.overlap_is_missing:
         alarms.append(
-            "The mean weight differs from 1, or the target has arms without support: the log"
-            " seems to lack rounds in which the target's arm could be played, or the log's"
-            " propensities are wrong. The value leaves out rounds that the log lacks."
+            "The mean weight differs from 1, or the target has arms without support: the log seems"
+            " to lack rounds in which the target's arm could be played, or the log's propensities"
+            " are wrong. The value leaves out rounds that the log lacks."
         )
     if told.effective_sample_size < _FEW:
         alarms.append(f"The effective sample size is below {_FEW}: few rounds decide the value.")
@@ -255,13 +255,13 @@ def _limits(
     alone = rows.episodes[-1] + 1 == len(rows) and not rows.of_decisions
     fixed = "The target and q" if own_q else "The target"
     told = {
-        f"{fixed} must not come from the rewards of this log: choose them from other data."
-        " Otherwise the value may be far off, and the interval does not cover this error.": True,
+        f"{fixed} must not come from the rewards of this log: use other data. Otherwise the value"
+        " may be far off, and the interval does not cover this error.": True,
         "The interval holds for a number of episodes that was fixed beforehand.": interval
         == "bernstein",
         "The interval is approximate, and holds for many episodes.": interval == "bootstrap",
-        "The interval assumes that episodes are independent, but the episodes of a policy"
-        " that learns are dependent. For such episodes interval='betting' is proved.": interval
+        "The interval assumes that episodes are independent, but the episodes of a policy that"
+        " learns are dependent. For such episodes interval='betting' is proved.": interval
         != "betting",
         "The interval assumes that no weight can exceed the largest of the log.": assumed,
         "Clipped weights bias the value. The interval does not cover this bias.": clip is not None,

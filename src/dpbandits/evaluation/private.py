@@ -394,8 +394,8 @@ class Release:
             )
         lo = self.reward_range[0] if self.default_reward is None else self.default_reward
         yield (
-            f"A missing reward counts as {lo:g}. A reward outside the range counts as the"
-            " nearer end."
+            f"A missing reward counts as {lo:g}. A reward outside the range counts as the nearer"
+            " end."
         )
         if self.protects == RECORDS:  # where it must not be told whether that happened
             yield (
@@ -407,9 +407,9 @@ class Release:
         for name, one in zip(targets, sums, strict=True):
             if one.overlap_is_missing:
                 yield (
-                    f"{name}: the mean weight differs from 1. The log lacks rounds in which"
-                    " the target's arm could be played, the log's propensities are wrong, or"
-                    " weights were cut. The value leaves out what is missing or cut."
+                    f"{name}: the mean weight differs from 1. The log lacks rounds in which the"
+                    " target's arm could be played, the log's propensities are wrong, or weights"
+                    " were cut. The value leaves out what is missing or cut."
                 )
 
     def _ledger(self, rows: int, moved: float, targets: int) -> Ledger:

@@ -237,8 +237,8 @@ def _propensity(rows: Rows, there: Sequence[object], name: str, read: Any) -> np
     refuse_propensities(found)
     if every is not None and (np.abs(found - every) > _DIFFERENT).any():
         raise ArgumentError(
-            "propensities must agree with the propensity of each row's arm, got another value"
-            f" in row {rows.kept[(np.abs(found - every) > _DIFFERENT).argmax()]}",
+            "propensities must agree with the propensity of each row's arm, got another value in"
+            f" row {rows.kept[(np.abs(found - every) > _DIFFERENT).argmax()]}",
             "propensities",
         )
     return found
@@ -281,9 +281,9 @@ def _episodes(table: Frame, name: str | None, kept: np.ndarray) -> np.ndarray:
     codes = _codes(table, name, "episode", kept)
     if (codes < 0).any():
         raise ArgumentError(
-            f"log (column {name!r}) must name the draw of each recorded row, got a row without"
-            " a name. Earlier versions did not log draws: if the policy draws anew in each"
-            " round, give episode='number'",
+            f"log (column {name!r}) must name the draw of each recorded row, got a row without a"
+            " name. Earlier versions did not log draws: if the policy draws anew in each round,"
+            " give episode='number'",
             "log",
         )
     return codes

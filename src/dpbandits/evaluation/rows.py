@@ -109,8 +109,7 @@ def refuse_propensities(propensity: np.ndarray) -> None:
         raise ArgumentError(
             f"log must hold the propensity of each decision, got none in {unknown:,} of"
             f" {propensity.size:,} rows: Thompson sampling and FTPL have no formula for"
-            " propensities. Use the log of a policy with known propensities, such as a"
-            " holdout",
+            " propensities. Use the log of a policy with known propensities, such as a holdout",
             "log",
         )
 
@@ -121,9 +120,9 @@ def refuse_missing_overlap(rows: Rows, target: np.ndarray) -> None:
     if count := int(certain.sum()):
         raise ArgumentError(
             f"log must leave each arm of the target a chance, got propensity 1 in {count:,} of"
-            f" {len(rows):,} rows in which the target may choose another arm. Arms and Linear"
-            " draw nothing, and log 1: evaluate from decisions that were drawn at random,"
-            " such as those of a holdout (held_out=True)",
+            f" {len(rows):,} rows in which the target may choose another arm. Arms and Linear draw"
+            " nothing, and log 1: evaluate from decisions that were drawn at random, such as those"
+            " of a holdout (held_out=True)",
             "log",
         )
     if not (chosen(target, rows.arms) > 0.0).any():

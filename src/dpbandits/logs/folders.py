@@ -177,10 +177,10 @@ def refuse_unrecorded(frame: Frame) -> None:
     if (recorded == 0.0).any():
         first, more = int((recorded == 0.0).argmax()), int((recorded == 0.0).sum()) - 1
         raise ArgumentError(
-            "frame (column 'recorded') must hold no False if the log is private, got False in"
-            f" row {first}{f', and in {more:,} more' if more else ''}: such a round may belong"
-            " to a person who is in the log already. Leave out these rows, or the column if"
-            " no person is in the log twice",
+            "frame (column 'recorded') must hold no False if the log is private, got False in row"
+            f" {first}{f', and in {more:,} more' if more else ''}: such a round may belong to a"
+            " person who is in the log already. Leave out these rows, or the column if no person is"
+            " in the log twice",
             "frame",
         )
 
@@ -263,8 +263,8 @@ def _decisions(argument: str, table: Frame) -> tuple[np.ndarray, np.ndarray]:
     keyed = codes >= 0
     if (half := keyed == np.isnan(numbers)).any():
         raise ArgumentError(
-            f"{argument} must hold the life and number of a decision in each row, and each"
-            f" such pair once, got another row {half.argmax()}",
+            f"{argument} must hold the life and number of a decision in each row, and each such"
+            f" pair once, got another row {half.argmax()}",
             argument,
         )
     numbers = np.where(keyed, numbers, np.arange(codes.size))

@@ -277,7 +277,7 @@ class Answering(Kept):
     def _refuse_time(self, name: str, what: str) -> None:
         if not self._uses_clock:
             raise ArgumentError(
-                f"{name} must not be {what}: this policy has no clock. A policy made with a"
-                " time, such as answers_within='6h', has a clock",
+                f"{name} must not be {what}: this policy has no clock. A policy made with a time,"
+                " such as answers_within='6h', has a clock",
                 name.removesuffix("()"),
             )

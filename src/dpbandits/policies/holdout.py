@@ -27,14 +27,15 @@ if TYPE_CHECKING:
 Policy = Any  # whose module imports this one
 
 _TOGETHER = (
-    "They assume that an arm's mean stays the same. If the means of all arms move together,"
+    "Intervals assume that an arm's mean stays the same. If the means of all arms move together,"
     " differences stay unbiased, but an interval is proved for one_sum=True alone.",
-    "They assume that the difference of the two means stays the same. Both may move together.",
+    "Intervals assume that the difference of the two means stays the same. Both means may move"
+    " together.",
 )
 _TARGETS = (
-    "They assume that the mean of each target stays the same: that of people to whom all arms were"
-    " open, if they had got the target's arm. The target's arm must be fixed before the arm is"
-    " drawn."
+    "Intervals assume that the mean of each target stays the same. This is the mean of people to"
+    " whom all arms were open, had they got the target's arm. The target's arm must be fixed before"
+    " the arm is drawn."
 )
 VALUE = (
     "A target's value is the mean reward, had everybody got the target's arm. Its interval comes"

@@ -161,11 +161,11 @@ def written(name: str, arguments: Mapping[str, Any]) -> str:
 
 _COMPARED = "The policy's regret was compared with that of others at equal budgets."
 _MEASURED = (
-    f"{_COMPARED} No policy had less, except some that often miss the best arm"
+    f"{_COMPARED} No other policy had less regret, except some that often miss the best arm"
     " (docs/defaults/measured)."
 )
 _MEASURED_WITH_FEATURES = (
-    f"{_COMPARED} On every instance it was at most 1.2 times the least regret. Policies that often"
+    f"{_COMPARED} On every instance its regret was at most 1.2 times the least. Policies that often"
     " miss the best arm were left out (docs/defaults/features)."
 )
 _UNMEASURED = "The policy's regret was not compared with that of others."
@@ -416,8 +416,8 @@ class DecisionProblem:
             others = [other for other in clashing if other in said]
             if name in said and others:
                 raise ArgumentError(
-                    f"{name}={getattr(self, name)!r} cannot be combined with {others[0]}: no"
-                    " policy here serves both",
+                    f"{name}={getattr(self, name)!r} cannot be combined with {others[0]}: no policy"
+                    " here serves both",
                     name,
                 )
 

@@ -66,9 +66,9 @@ class Turns:
         """Give the lock back, and say what to do."""
         self.lock.release()
         raise ReentryError(
-            "nothing was done: this call interrupted another call in the same thread, as a"
-            " signal handler does. Set a flag in the handler, and act on the flag between"
-            " calls (docs/serving/operations.md)"
+            "nothing was done: this call interrupted another call in the same thread, as a signal"
+            " handler does. Set a flag in the handler, and act on the flag between calls"
+            " (docs/serving/operations.md)"
         )
 
 

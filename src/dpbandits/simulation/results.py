@@ -380,8 +380,8 @@ def load_table(path: str | Path, *keys: str) -> tuple[pd.DataFrame, SettingsByKe
         extra = json.loads(table.schema.metadata[b"dpbandits"])
         if extra.pop("format", None) != _FORMAT:
             raise StateFileError(
-                f"{path} was saved by another version of dpbandits, in a format that this"
-                " version does not read; simulate again"
+                f"{path} was saved by another version of dpbandits, in a format that this version"
+                " does not read; simulate again"
             )
         settings = keyed(map(PolicySetting.from_dict, extra.pop("settings")))
         for name, packed in table.schema.metadata.items():

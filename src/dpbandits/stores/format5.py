@@ -77,8 +77,8 @@ def claim5(path: Path, life: str, saves: int) -> Iterator[None]:
         )
     if latest is not None and saves < latest[0]:
         raise ClaimError(
-            f"{path} is save {saves} of a policy that was saved {latest[0]} times; only the"
-            f" last save can be loaded; {WHY}"
+            f"{path} is save {saves} of a policy that was saved {latest[0]} times; only the last"
+            f" save can be loaded; {WHY}"
         )
     claimed.parent.mkdir(parents=True, exist_ok=True)
     try:

@@ -218,8 +218,8 @@ class Sealer:
     def _key(self, number: int) -> bytes:
         if number not in self._keys:
             raise StateFileError(
-                f"{self.path} has no key {number}, with which a saved policy was sealed: copy"
-                " the state folder, too, or use dpbandits restore"
+                f"{self.path} has no key {number}, with which a saved policy was sealed: copy the"
+                " state folder, too, or use dpbandits restore"
             )
         return self._keys[number]
 

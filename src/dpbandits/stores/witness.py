@@ -160,20 +160,20 @@ class Witness:
         known = self._last
         if known is None:
             raise ClaimError(
-                f"{place} cannot be loaded: the state folder {self.path.parent} has no record"
-                " of this policy, and a copy may run elsewhere. Copy the state folder, too,"
-                f" or use dpbandits restore; {WHY}"
+                f"{place} cannot be loaded: the state folder {self.path.parent} has no record of"
+                " this policy, and a copy may run elsewhere. Copy the state folder, too, or use"
+                f" dpbandits restore; {WHY}"
             )
         if mark.life not in (known.life, known.heir):
             raise ClaimError(
-                f"{place}, or another copy of it, has been loaded before: use the loaded"
-                f" policy, or dpbandits restore; {WHY}"
+                f"{place}, or another copy of it, has been loaded before: use the loaded policy, or"
+                f" dpbandits restore; {WHY}"
             )
         if mark.number < known.number:
             raise ClaimError(
                 f"{place} ends with batch {mark.number:,}, and the policy has made"
-                f" {known.number:,}: this is an older copy, or was cut. Find the newest copy,"
-                f" or use dpbandits restore; {WHY}"
+                f" {known.number:,}: this is an older copy, or was cut. Find the newest copy, or"
+                f" use dpbandits restore; {WHY}"
             )
 
     def is_behind(self, mark: Mark) -> bool:

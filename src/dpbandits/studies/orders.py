@@ -56,8 +56,8 @@ def of_study(study: Study) -> Origin:
         listed = {name for name, value in entry.items() if isinstance(value, list)}
         if getattr(kinds[entry["kind"]], "holds_data", False) and listed - {"arm_names"}:
             raise ArgumentError(
-                f"environments[{i}] must name a file of data, as LoggedTrial.read does,"
-                " because data are not sent to a cluster"
+                f"environments[{i}] must name a file of data, as LoggedTrial.read does, because"
+                " data are not sent to a cluster"
             )
     return {"study": study.config, **of_modules(study)}
 
@@ -103,8 +103,8 @@ def carry_out(order: str) -> Outcome:
             cell = _found(asked)
     if cell is None:
         raise DPBanditsError(
-            "its data or features differ from those of the study. Put the same files in the"
-            f" same place, and use equal processors; the worker has {machine()}"
+            "its data or features differ from those of the study. Put the same files in the same"
+            f" place, and use equal processors; the worker has {machine()}"
         )
     return cell.compute(1, lambda done, total: None)
 

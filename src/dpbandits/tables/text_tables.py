@@ -182,8 +182,8 @@ def _text(argument: str, path: str | os.PathLike[str]) -> str:
         text = content.decode("utf-16" if marked else "utf-8-sig")
     except UnicodeDecodeError:
         raise ArgumentError(
-            f"{argument} must be a text file in UTF-8, got {path}: export a spreadsheet as"
-            " 'CSV UTF-8'",
+            f"{argument} must be a text file in UTF-8, got {path}: export a spreadsheet as 'CSV"
+            " UTF-8'",
             argument,
         ) from None
     if (before := text.find("\0")) >= 0:

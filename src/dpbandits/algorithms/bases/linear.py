@@ -310,11 +310,11 @@ class LinearPolicy(ContextualPolicy):
         if not self._holds:
             return "none: no theorem covers this confidence radius, and regret is only measured"
         return (
-            f"if means are linear in features of length at most {self.context_bound:g}, |theta| is"
-            f" at most {self._parameter_bound:g}, rewards scatter by at most {self._scatter:g} and"
-            " no reward was lost, the confidence radius holds in all rounds at once with"
-            f" probability at least {1.0 - self._failure:g}. Then no round loses more than twice"
-            " the width of the arm that was played"
+            f"assume that means are linear in features of length at most {self.context_bound:g},"
+            f" |theta| is at most {self._parameter_bound:g}, rewards scatter by at most"
+            f" {self._scatter:g} and no reward was lost. Then, with probability at least"
+            f" {1.0 - self._failure:g}, the confidence radius holds in all rounds, and no round"
+            " loses more than twice the width of the arm that was played"
         )
 
     @property

@@ -56,8 +56,8 @@ class Schedule(NamedTuple):
         if (room := capacity * dimension) > _MOST_KEPT:
             raise ArgumentError(
                 f"horizon or growth must be smaller for features of {dimension} numbers, got"
-                f" horizon={horizon}: the longest batch would keep {room} numbers in memory,"
-                f" and at most {_MOST_KEPT} are allowed",
+                f" horizon={horizon}: the longest batch would keep {room} numbers in memory, and at"
+                f" most {_MOST_KEPT} are allowed",
                 "horizon",
             )
         return {"capacity": capacity, "last": last}

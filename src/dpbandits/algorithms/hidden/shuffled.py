@@ -442,8 +442,8 @@ class HiddenLinearShuffled(HiddenPolicy):
             return False
         if messages.version != (version := self.ledger.releases):
             raise ArgumentError(
-                f"messages must have version {version}, the version of the present chooser,"
-                f" got {messages.version!r}",
+                f"messages must have version {version}, the version of the present chooser, got"
+                f" {messages.version!r}",
                 "messages",
             )
         return self._received(self._diagonal * Analyzer(protocol).aggregate(messages))
@@ -479,8 +479,8 @@ class HiddenLinearShuffled(HiddenPolicy):
             " keeps secret",
             "the shuffler lets a person into each batch at most once",
             *assumed_of_parties(),
-            "others see only the messages that leave the shuffler, which are"
-            f" {levels['shuffle']} (joint DP)",
+            "nobody but the shuffler sees messages before they leave the shuffler",
+            f"the messages that leave the shuffler are {levels['shuffle']} (joint DP)",
             f"before the shuffler, a person's messages alone are {levels['local']} (local DP)",
         ]
 

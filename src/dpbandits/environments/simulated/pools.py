@@ -215,8 +215,8 @@ class Recommendations(ContextEnvironment):
         require_equally_long("users and items", users, items)
         if items.max() >= size:
             raise ArgumentError(
-                f"items must be row numbers of features, from 0 to {size - 1}, got another"
-                f" number in row {int(items.argmax())}",
+                f"items must be row numbers of features, from 0 to {size - 1}, got another number"
+                f" in row {int(items.argmax())}",
                 "items",
             )
         likes = np.unique(np.column_stack([users, items]), axis=0)  # sorted by user, then by item

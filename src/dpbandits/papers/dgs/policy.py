@@ -368,8 +368,8 @@ class LinUCBDGS(LinearPolicy):
         if value is None:
             raise ArgumentError(
                 f"smallest_eigenvalue must be given for sensitivity={sensitivity!r}, got None."
-                " LinUCBDGS.estimate_eigenvalue(contexts) estimates lambda_0, the least"
-                " eigenvalue of E[x x^T], from public features; perturbation= enforces one;"
+                " LinUCBDGS.estimate_eigenvalue(contexts) estimates lambda_0, the least eigenvalue"
+                " of E[x x^T], from public features; perturbation= enforces one;"
                 " sensitivity='tight' needs none",
                 "smallest_eigenvalue",
             )
