@@ -153,7 +153,11 @@ def test_a_file_says_the_same():
 
 MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({}, ArgumentError, r"^arms must be given"),
-    ({"arms": 3}, ArgumentError, r"^budget must be given: PureDP\(epsilon=1.0\), .* None for no"),
+    (
+        {"arms": 3},
+        ArgumentError,
+        r"^budget must be given, as one of PureDP\(epsilon=1.0\), .* None for no",
+    ),
     ({"arms": 3, "epsilon": 1.0}, ArgumentError, r"^epsilon must be part of a budget"),
     ({"arms": 3, "rho": 0.5}, ArgumentError, r"^rho must be part of a budget"),
     (

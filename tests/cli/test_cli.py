@@ -341,9 +341,11 @@ def test_a_void_claim_is_told_as_such() -> None:
 
 
 def test_regret_is_told_with_privacy_where_there_is_a_radius_or_none() -> None:
-    assert "Regret: assume that means are linear" in call("explain", "PrivateLinUCB").stdout
-    assert "Regret: none: there is no theorem" in call("explain", "LinearIMED").stdout
-    assert "Regret: " not in call("explain", "MergedIMED").stdout
+    assert (
+        "Bound on regret: assume that means are linear" in call("explain", "PrivateLinUCB").stdout
+    )
+    assert "Bound on regret: none, because no theorem" in call("explain", "LinearIMED").stdout
+    assert "Bound on regret: " not in call("explain", "MergedIMED").stdout
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_what_is_written_in_any_dialect_is_read_again(tmp_path, rows, dialect, e
         ("a,y\n1,2\n3\n4,5\n", "line 3 of .* has 1"),
         ('a,y\n1,"2\n3"\n4,5,6\n', "line 4 of .* has 3"),
         ("a;y\n1;2,5\n", r"line 2 of .* has 2; is ';' the separator\?"),
-        ("a,a\n1,2\n", "two called 'a'"),
+        ("a,a\n1,2\n", "two columns called 'a'"),
         ("", "got an empty file"),
         ("\n\n", "got an empty file"),
         ("a,y\n", "rows below its header"),

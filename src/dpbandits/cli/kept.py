@@ -252,3 +252,7 @@ def _something_saved() -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise ArgumentError(f"PLACE must hold a policy: {error}") from None
+    except ArgumentError as error:
+        if error.argument != "where":
+            raise
+        raise ArgumentError(f"{error}".replace("where must", "PLACE must", 1)) from None

@@ -405,8 +405,8 @@ class DecisionProblem:
             )
         if self.link is not None and (fixed or not seen):
             raise ArgumentError(
-                "link must be given with features or person, because it is a function of them, got"
-                f" {self.link!r}",
+                "link must be given with features or person, because a link is a function of"
+                f" features, got {self.link!r}",
                 "link",
             )
         words = ("features", "person", "experts", "drift")

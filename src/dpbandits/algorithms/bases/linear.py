@@ -303,12 +303,12 @@ class LinearPolicy(ContextualPolicy):
 
         >>> from dpbandits.algorithms import LinUCB
         >>> print(LinUCB(2, 3, radius_scale=0.1).regret_guarantee)
-        none: no theorem covers this confidence radius, and regret is only measured
+        none, because no theorem covers this confidence radius
         """
         if not self._has_radius:
-            return "none: there is no theorem, and regret is measured only"
+            return "none, because no theorem covers this policy"
         if not self._holds:
-            return "none: no theorem covers this confidence radius, and regret is only measured"
+            return "none, because no theorem covers this confidence radius"
         return (
             f"assume that means are linear in features of length at most {self.context_bound:g},"
             f" |theta| is at most {self._parameter_bound:g}, rewards scatter by at most"
