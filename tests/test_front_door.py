@@ -163,10 +163,14 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"arms": 3, "budget": 1.0},
         ArgumentError,
-        r"^budget must be PureDP.*, None, or a dict like {'zcdp': 0.5}, got 1.0$",
+        r"^budget must be one like PureDP.*, or None, or a dict like {'zcdp': 0.5}, got 1.0$",
     ),
-    ({"arms": 3, "budget": "zcdp"}, ArgumentError, r"^budget must be PureDP.* got 'zcdp'$"),
-    ({"arms": 3, "budget": {"zdcp": 1}}, ArgumentError, r"^budget must be PureDP"),
+    (
+        {"arms": 3, "budget": "zcdp"},
+        ArgumentError,
+        r"^budget must be one like PureDP.* got 'zcdp'$",
+    ),
+    ({"arms": 3, "budget": {"zdcp": 1}}, ArgumentError, r"^budget must be one like PureDP"),
     ({"arms": 3, "budget": {"zcdp": -1}}, ArgumentError, r"rho must be"),
     ({"arms": "abc", "budget": ZCDP}, ArgumentError, r"^arms must be a number, or a list of names"),
     ({"arms": 0, "budget": ZCDP}, ArgumentError, r"^arms must be an integer between 1"),

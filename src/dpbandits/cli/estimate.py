@@ -123,8 +123,8 @@ def _changed(people: PrivateTable, model: PrivateGLM) -> list[str]:
     if scaled := made.scaled:
         said.append(
             f"the features of {scaled:,} of {n:,} people are longer than --context-bound"
-            f" {model.context_bound:g}, and were scaled to it: bring columns to one scale, by"
-            " public ranges, or leave out columns that are no measurement with --ignore"
+            f" {model.context_bound:g}, and were shortened to it. Bring columns to one scale by"
+            " public ranges, or leave out columns that are no measurements with --ignore"
         )
     lo, hi = model.outcome_range
     if clipped := made.clipped:
