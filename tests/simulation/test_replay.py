@@ -573,7 +573,7 @@ def test_times_are_checked():
     assert (log.times.tolist(), log.waits.tolist()) == ([1, 2, 3], [1, np.inf, 0])
     assert repr(log) != repr(LoggedTrial(arms, rewards, np.ones((3, 2))))
     policy = dpbandits.algorithms.LinUCB(2, 2)
-    with pytest.raises(ArgumentError, match="no contexts where the log has times"):
+    with pytest.raises(ArgumentError, match="no contexts if the log has times"):
         replay(policy, log)
 
 

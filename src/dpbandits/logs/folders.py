@@ -118,7 +118,7 @@ def read_table(
     if not paths:
         raise ArgumentError(
             f"{argument} must be a folder that DecisionLog wrote, with files {_FILES}, got"
-            f" {os.fspath(folder)!r}, which has none",
+            f" {os.fspath(folder)!r}, which has no such file",
             argument,
         )
     tables = [_read(argument, path) for path in paths]

@@ -68,8 +68,8 @@ class Key:
             raise Problem(
                 403,
                 "forbidden",
-                f"This key does not have the role {role}. An operator makes one that has it:"
-                f" dpbandits keys add --role {role}.",
+                f"This key does not have the role {role}. An operator makes such a key: dpbandits"
+                f" keys add --role {role}.",
             )
 
 

@@ -95,7 +95,7 @@ def _key(folder: Path, given: Any) -> str:
             found = ""
     else:
         raise ArgumentError(
-            "key must be { env = NAME } or { file = PATH }: where to find the key of the service",
+            "key must be { env = NAME } or { file = PATH }, with the key of the service",
             "key",
         )
     if not found.strip():

@@ -202,7 +202,7 @@ class Sealer:
         except OSError as error:
             raise StoreError(
                 f"{self.path} has keys that nothing needs, and could not be removed:"
-                f" {error.strerror}; remove it"
+                f" {error.strerror}. Remove this file"
             ) from error
 
     @contextmanager

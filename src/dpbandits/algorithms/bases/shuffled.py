@@ -227,7 +227,7 @@ class ShuffledPolicy(Policy):
             ClaimError: as in ``update`` of other policies.
         """
         if not self.takes_reports:
-            raise ArgumentError("messages must be True for receive()", "messages")
+            raise ArgumentError("messages must be True for receive(), got False", "messages")
         if messages is None:
             return False
         with self._lock.step:

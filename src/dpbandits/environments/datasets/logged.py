@@ -92,7 +92,7 @@ class LoggedTrial(Environment):
         wanted = f"arms must hold every arm from 0 to {self.arms.max()}, got"
         # Some arm would be missing; said first because counting would fill the memory.
         if self.arms.max() >= self.arms.size:
-            raise ArgumentError(f"{wanted} {self.arms.size} records", "arms")
+            raise ArgumentError(f"{wanted} only {self.arms.size} records", "arms")
         self._digest = content(self.arms, self.rewards)
         self.support = (float(self.rewards.min()), float(self.rewards.max()))
         self.counts = np.bincount(self.arms)

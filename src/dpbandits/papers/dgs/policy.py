@@ -384,8 +384,8 @@ class LinUCBDGS(LinearPolicy):
         if self.clip and value > most * (1.0 + 1e-9):
             raise ArgumentError(
                 f"smallest_eigenvalue must be at most context_bound^2 / dimension = {most:.6g}, got"
-                f" {value:.6g}. Features within context_bound cannot have a larger one: give less,"
-                " or a larger context_bound",
+                f" {value:.6g}. Features within context_bound cannot have a larger eigenvalue: give"
+                " a smaller one, or a larger context_bound",
                 "smallest_eigenvalue",
             )
         return float(value)
