@@ -526,7 +526,7 @@ def test_folders_of_some_runs_merge_to_that_of_all(study: Path) -> None:
     manifest.write_text(manifest.read_text().replace('"horizon": 300', '"horizon": 301'))
     assert "must have results of one study" in call("merge", "late", "early").stderr
     manifest.write_text(manifest.read_text().replace('"code": "', '"code": "0'))
-    assert "must have results of this code" in call("merge", "late", "early").stderr
+    assert "must have results of this version of the code" in call("merge", "late", "early").stderr
 
 
 def test_progress_is_bars_on_a_terminal_and_lines_elsewhere() -> None:

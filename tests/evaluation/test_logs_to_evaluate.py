@@ -296,7 +296,7 @@ def test_propensities_outside_of_their_range_are_refused(wrong):
 
 def test_an_unknown_propensity_is_refused():
     bad = np.where(np.arange(N) < 3, np.nan, LOG["propensity"])
-    with pytest.raises(ArgumentError, match="unknown in 3 of 400 rows"):
+    with pytest.raises(ArgumentError, match="got none in 3 of 400 rows"):
         evaluate({**LOG, "propensity": bad}, 1)
 
 

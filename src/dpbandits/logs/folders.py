@@ -264,7 +264,7 @@ def _decisions(argument: str, table: Frame) -> tuple[np.ndarray, np.ndarray]:
     if (half := keyed == np.isnan(numbers)).any():
         raise ArgumentError(
             f"{argument} must hold the life and number of a decision in each row, and each such"
-            f" pair once, got another row {half.argmax()}",
+            f" pair once, which does not hold in row {half.argmax()}",
             argument,
         )
     numbers = np.where(keyed, numbers, np.arange(codes.size))
