@@ -64,14 +64,14 @@ WIDE = LinearArms([[1.0], [0.5]], [0.2], rewards="bounded")  # 1 or -1
             WIDE,
             {},
             (
-                r"AdaCUCB in .*: rewards outside \[0, 1\] are clipped: those of this environment"
+                r"AdaCUCB in .*: rewards outside \[0, 1\] are clipped: rewards of this environment"
                 r" lie in \[-1, 1\]"
             ),
         ),
         (WIDE, {"reward_range": (-1.0, 1.0)}, None),
         (WIDE, {"clip": False}, None),
         (Gaussian([0.2, 0.8]), {}, None),
-        (Gaussian([0.2, 1.8]), {}, r"have no bounds, and mean rewards in \[0.2, 1.8\]"),
+        (Gaussian([0.2, 1.8]), {}, r"have no bounds \(mean rewards: 0.2 to 1.8\)"),
         (Gaussian([0.2, 1.8]), {"clip": False}, None),
     ],
 )

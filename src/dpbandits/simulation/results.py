@@ -216,7 +216,7 @@ class Result:
         curves, styles = titled(self.summary()), policy_styles(self.settings)
         if ax is not None:
             if bounds is not None or width is not None:
-                raise ArgumentError("ax must come without bounds and width")
+                raise ArgumentError("ax must not be given together with bounds or width")
             regret_on(ax, curves, styles, style=style, yscale=yscale)
             figure = ax.get_figure(root=True)
             assert figure is not None
@@ -381,8 +381,8 @@ def load_table(path: str | Path, *keys: str) -> tuple[pd.DataFrame, SettingsByKe
         extra = json.loads(table.schema.metadata[b"dpbandits"])
         if extra.pop("format", None) != _FORMAT:
             raise StateFileError(
-                f"{path} was saved by another version of dpbandits, in a format that this one does"
-                " not read; simulate again"
+                f"{path} was saved by another version of dpbandits, in a format that this version"
+                " does not read; simulate again"
             )
         settings = keyed(map(PolicySetting.from_dict, extra.pop("settings")))
         for name, packed in table.schema.metadata.items():

@@ -59,7 +59,7 @@ def counter_for(
         return HybridTree()
     if horizon is None or name is None:
         raise ArgumentError(
-            "horizon must be given, unless counter='hybrid': it is the largest number of rounds",
+            "horizon must be given as the largest number of rounds, unless counter='hybrid'",
             "horizon",
         )
     counter: Counter = COUNTERS[name](horizon)
