@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import pickle
+import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -82,6 +85,19 @@ def test_every_unit_is_played_once_whoever_plays_it(asked: list[Any]):
     players = {one[2] for part in found for one in part}
     assert os.getpid() in players
     assert len(players) == 2
+
+
+def test_helpers_find_modules_that_are_not_on_the_path(
+    asked: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    code = "import os, time\ndef task(group, number): time.sleep(0.001); return os.getpid()\n"
+    (tmp_path / "far_away.py").write_text(code)
+    monkeypatch.setattr(processes, "_FOLDERS", [])
+    with processes.importing_from(tmp_path):
+        module = importlib.import_module("far_away")
+    assert str(tmp_path) not in sys.path
+    (players,) = shared(module.task, UNITS)
+    assert len(set(players)) == 2
 
 
 def test_what_cannot_be_sent_is_played_here_and_named(

@@ -25,9 +25,10 @@ import traceback
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from itertools import pairwise
+from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from ..errors import ArgumentError, DPBanditsError, JobsWarning
@@ -241,7 +242,7 @@ class _Crew:
                     self._fail(f"no process can be started: {error}")
                     return
                 try:
-                    sent = sent or _dumped(self._task)
+                    sent = sent or pickle.dumps((_FOLDERS, _dumped(self._task)))
                 except Exception as error:  # of any object within
                     self._fail(f"it cannot be sent to another process: {error}")
                     _RESTING.append(helper)
@@ -332,10 +333,23 @@ class _Helper:
 _LIVING: set[_Helper] = set()
 _RESTING: list[_Helper] = []  # those that have nothing to do
 _TOLD: dict[Any, Any] = {}  # warnings of helpers
+_FOLDERS: list[str] = []  # of modules that were imported from outside of the path
 
 if hasattr(os, "register_at_fork"):  # a fork has no helpers of its own
     os.register_at_fork(after_in_child=_RESTING.clear)
     os.register_at_fork(after_in_child=_LIVING.clear)
+
+
+@contextmanager
+def importing_from(folder: Path) -> Iterator[None]:
+    """Within it, modules are imported from a folder, too; helpers import them from there."""
+    sys.path.insert(0, here := str(folder.resolve()))
+    try:
+        yield
+    finally:
+        sys.path.remove(here)
+        if here not in _FOLDERS:
+            _FOLDERS.insert(0, here)
 
 
 def _rested() -> _Helper | None:
@@ -430,10 +444,14 @@ def help_out() -> None:
 
 def _loaded(text: bytes) -> tuple[Any, str]:
     """A task, and why it cannot be loaded: nothing where it can."""
+    folders, task = pickle.loads(text)
+    sys.path[:0] = folders
     try:
-        return pickle.loads(text), ""
+        return pickle.loads(task), ""
     except Exception as error:  # of any object within
         return None, f"another process cannot load it: {error}"
+    finally:
+        del sys.path[: len(folders)]
 
 
 def _answered(task: Task, piece: Piece) -> bytes:
