@@ -17,7 +17,8 @@ ADAC_OFUL = Erratum(
 LINPRIV = Erratum(
     "LinPriv",
     (
-        "The sum of |x|_{V^-1} is not below 2 d ln(1 + n / (lambda d)); the sum of the squares is.",
+        "2 d ln(1 + n / (lambda d)) bounds the sum of the squares |x|_{V^-1}^2, but not the sum of"
+        " |x|_{V^-1}.",
         "The correction by Azize & Basu (2024) needs lambda >= 1, or min(1, .) around each square",
     ),
 )
@@ -62,7 +63,6 @@ SHUFFLED_BITS = Erratum(
         "But without a shuffler the message shows a person's value: the randomiser writes a"
         " value of k as k 1-bits, followed by 0-bits and then the noise bits.",
         "Here the device puts its bits in random order",
-        "The claim for Gaussian messages (P_Amp) is not proved at epsilon 10, delta 0.1.",
     ),
 )
 SHUFFLED_THEOREMS = Erratum(
@@ -77,8 +77,8 @@ JOINT = Erratum(
     (
         "The published noise is far larger than the budget needs.",
         "The paper also offers Wishart noise, which only WishartLinUCBJDP uses.",
-        "With delta = 10⁻⁶ and a record in 15 sums, its claim is proved up to epsilon = 200, and"
-        " false from 275 on.",
+        "With delta = 10⁻⁶ and a record in 15 sums, the paper's claim is proved up to epsilon ="
+        " 200, and false from 275 on.",
     ),
 )
 REPORTS = Erratum(
@@ -100,7 +100,7 @@ GLM_REPORTS = Erratum(
 ANTICIPATING = Erratum(
     "Definitions for generalised linear models",
     (
-        "The paper defines anticipating joint privacy given the history of actions.",
+        "The paper's definition of anticipating joint privacy conditions on the history of actions.",
         "No policy that stores noise meets this definition, because an arm that the policy drew"
         " itself reveals something about the noise.",
         "Guarantees here claim it in another form: the adversary sets all arms up to and including"

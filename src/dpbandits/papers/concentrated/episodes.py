@@ -32,10 +32,11 @@ _ADAC_UCB = Erratum(
     "AdaC-UCB",
     (
         "The paper does not say that noise is drawn once per released mean.",
-        "Eq. (14) writes the index as mean + noise + bonus, which invites drawing the noise"
-        " whenever the index is evaluated.",
+        "Eq. (14) writes the index as mean + noise + bonus.",
+        "New noise at each evaluation of the index would multiply the privacy loss.",
         "Here the noise is stored with the mean.",
-        "Appendix E uses sqrt(2 ln(1.25 / delta)) / epsilon, whose proof needs epsilon <= 1.",
+        "Appendix E multiplies noise by sqrt(2 ln(1.25 / delta)) / epsilon.",
+        "The proof of this factor needs epsilon <= 1.",
         "Here the analytic Gaussian mechanism is the default.",
         "Some of the paper's experiments add N(0, 1) noise to rewards, which no sensitivity bound"
         " covers.",
@@ -45,8 +46,8 @@ _ADAC_UCB = Erratum(
 _ADAP_UCB = Erratum(
     "AdaP-UCB and AdaP-KLUCB",
     (
-        "The parallel composition lemma divides the sum of rounds i to j by j - i, not by j - i"
-        " + 1.",
+        "The parallel composition lemma divides the sum of rounds i to j by j - i, but these are"
+        " j - i + 1 rounds.",
     ),
 )
 

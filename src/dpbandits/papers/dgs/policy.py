@@ -44,7 +44,8 @@ _ERRATUM = Erratum(
     (
         "The privacy theorem is false even where its assumption holds.",
         "The algorithm adds noise to partial sums, the nodes of a binary tree.",
-        "The proof needs each record to be in log2(T) nodes only, but it is in all later nodes.",
+        "The proof needs each record to be in log2(T) nodes only, but each record is in all later"
+        " nodes.",
         "The proof takes too small a sensitivity of nodes.",
         "Differential privacy has to hold for every sequence of contexts, which are public and not"
         " random in Definition 1.",
