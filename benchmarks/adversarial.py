@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 import dpbandits as dpb
+from dpbandits.algorithms.maths.simplex import exponential_weights
 from dpbandits.environments import Advised, Bernoulli
 from dpbandits.simulation.simulating import play
 
-from .timing import Row, scaled
+from .timing import Row, best, scaled
 
 ROUNDS = 10**7
 ADVISED = 10**6
@@ -45,7 +46,18 @@ def rows(size: float) -> Iterator[Row]:
             kind = f"{policy.preset}, {policy.budget or 'open'}"
             name = f"{kind}, N = {n}, K = 10, T = {advised:,}"
             yield _run(name, policy, world, advised, target)
+    yield _exponentials(scaled(1000, size, 10))
     yield from against_exp4(scaled(100_000, size, 100), scaled(20, size, 2))
+
+
+def _exponentials(n: int) -> Row:
+    """The weights of n experts from their losses, which is most of a round of EXP4."""
+    losses, out = np.random.default_rng(0).exponential(10.0, n), np.empty(n)
+    exponential_weights(losses, 0.1, out)
+    calls = range(1000)  # of some microseconds
+    weights = best(lambda: [exponential_weights(losses, 0.1, out) for _ in calls])
+    anchor = best(lambda: [np.exp(-0.1 * losses) for _ in calls])
+    return Row(f"weights of {n} experts, against exp by NumPy", weights / anchor, "x", "<= 1")
 
 
 def against_exp4(horizon: int, runs: int) -> Iterator[Row]:

@@ -1,5 +1,6 @@
 """What it costs to keep a policy: batches of calls in a file or database beside calls in memory,
-the synchronised writes of a call, and how long it takes to load what many decisions have left.
+the synchronised writes of a call, and how long it takes to load and to add up what many decisions
+have left.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ import numpy as np
 from dpbandits import ZCDP, PureDP, load
 from dpbandits.algorithms import HTINF, MergedIMED, PrivateLinUCB
 from dpbandits.policies import Policy
+from dpbandits.privacy.channels import GAUSSIAN
+from dpbandits.privacy.ledger import Ledger, Meter, empty_arrays, write
 
 from .timing import Row, best, scaled
 
 BATCH = 32
 BATCHES = 100
 DECISIONS = 1_000_000
+LINES = 100_000  # of a ledger
 _SHOWN = np.random.default_rng(1).uniform(-0.4, 0.4, (5, 5))
 
 
@@ -38,6 +42,7 @@ def rows(size: float) -> Iterator[Row]:
             yield Row.skipped("batches in SQLite", error)
         yield from _synchronised(folder)
         yield from _loaded(folder, scaled(DECISIONS, size, 1_000))
+    yield _added_up(scaled(LINES, size, 100))
 
 
 def play(policy: Policy, rounds: int) -> None:
@@ -114,3 +119,14 @@ def _loaded(folder: Path, decisions: int) -> Iterator[Row]:
     remark = f"{loaded.rounds:,} recorded rounds"
     yield Row("load, after many decisions", took, "s", "<= 10", remark)
     yield Row("memory of that load", peak, "MB", "<= 100", remark)
+
+
+def _added_up(lines: int) -> Row:
+    """The total of a ledger with a line for each release, of ten arms in turn."""
+    arrays = empty_arrays(lines)
+    for line in range(lines):
+        write(arrays, line, line, line % 10, GAUSSIAN, 1.0, 1.0, 1)
+    seconds = best(Ledger(arrays, Meter.of(ZCDP(0.5))).spent)
+    least = best(lambda: np.random.default_rng(1).random(lines).argsort())
+    name = f"spent() after {lines:,} releases, against one sort"
+    return Row(name, seconds / least, "x", "<= 4", f"{1e3 * seconds:.2g} ms")

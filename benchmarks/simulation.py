@@ -51,6 +51,7 @@ def rows(size: float) -> Iterator[Row]:
     yield _sweep(environment, horizon, runs, scaled(20, size, 2))
     yield from _round_by_round(adac, environment, seconds / runs, horizon, size)
     yield from _many(scaled(MANY, size, 500))
+    yield _summary(environment, scaled(MANY, size, 500))
     yield from _many_arms(scaled(ARMS, size, 10))
     yield from _shared_out(environment, size)
     yield from against_peers(environment, size)
@@ -68,6 +69,16 @@ def _many(runs: int) -> Iterator[Row]:
     yield Row(name, peak, "MB", "<= 300")
     regrets = 8e-6 * runs * len(recorded_rounds(1000, 200))
     yield Row("  against the recorded regrets alone", peak / regrets, "x", "<= 20")
+
+
+def _summary(environment: Any, runs: int) -> Row:
+    """The bands of many runs against the draws of their bootstrap."""
+    result = dpb.simulate(dpb.algorithms.UCB1(5), environment, horizon=1000, runs=runs)
+    rng = np.random.default_rng(1)
+    seconds = best(result.summary)
+    least = best(lambda: [rng.integers(runs, size=runs) for _ in range(2000)])
+    name = f"summary of {runs:,} runs, against the draws of its bootstrap"
+    return Row(name, seconds / least, "x", "<= 8", f"{seconds:.2g} s")
 
 
 def _shared_out(environment: Any, size: float) -> Iterator[Row]:

@@ -153,16 +153,24 @@ def test_a_file_says_the_same():
 
 MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({}, ArgumentError, r"^arms must be given"),
-    ({"arms": 3}, ArgumentError, r"^budget must be given: PureDP\(epsilon=1.0\), .* None for no"),
+    (
+        {"arms": 3},
+        ArgumentError,
+        r"^budget must be given, as one of PureDP\(epsilon=1.0\), .* None for no",
+    ),
     ({"arms": 3, "epsilon": 1.0}, ArgumentError, r"^epsilon must be part of a budget"),
     ({"arms": 3, "rho": 0.5}, ArgumentError, r"^rho must be part of a budget"),
     (
         {"arms": 3, "budget": 1.0},
         ArgumentError,
-        r"^budget must be PureDP.*, None, or a dict like {'zcdp': 0.5}, got 1.0$",
+        r"^budget must be one like PureDP.*, or None, or a dict like {'zcdp': 0.5}, got 1.0$",
     ),
-    ({"arms": 3, "budget": "zcdp"}, ArgumentError, r"^budget must be PureDP.* got 'zcdp'$"),
-    ({"arms": 3, "budget": {"zdcp": 1}}, ArgumentError, r"^budget must be PureDP"),
+    (
+        {"arms": 3, "budget": "zcdp"},
+        ArgumentError,
+        r"^budget must be one like PureDP.* got 'zcdp'$",
+    ),
+    ({"arms": 3, "budget": {"zdcp": 1}}, ArgumentError, r"^budget must be one like PureDP"),
     ({"arms": 3, "budget": {"zcdp": -1}}, ArgumentError, r"rho must be"),
     ({"arms": "abc", "budget": ZCDP}, ArgumentError, r"^arms must be a number, or a list of names"),
     ({"arms": 0, "budget": ZCDP}, ArgumentError, r"^arms must be an integer between 1"),
@@ -173,12 +181,12 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"arms": 3, "budget": ZCDP, "person": 2},
         ArgumentError,
-        r"^horizon must be given for .*: it is the largest number",
+        r"^horizon must be given for .*, as the largest number",
     ),
     (
         {"arms": 3, "budget": ZCDP, "alpha": 3.0, "index": "KLUCB"},
         ArgumentError,
-        r"^index must not be given with alpha, .*: give it to yours instead, got 'KLUCB'$",
+        r"^index must not be given with alpha, .*: give alpha to your index instead, got 'KLUCB'$",
     ),
     (
         {"arms": 3, "budget": ZCDP, "drift": 500, "memory": "Forget"},

@@ -549,7 +549,7 @@ def test_globals_are_those_of_the_disassembler():
     [calls_plain, uses_object, uses_dictionary, uses_functions, uses_objects, uses_module],
 )
 def test_a_global_whose_changes_could_not_be_seen_is_refused(function):
-    with pytest.raises(TypeError, match=f"^{function.__name__} uses .* make it a kernel"):
+    with pytest.raises(TypeError, match=f"^{function.__name__} uses .* make the function a kernel"):
         kernel(function)
 
 

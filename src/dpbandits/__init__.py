@@ -163,7 +163,7 @@ def __getattr__(name: str) -> Any:
 def _former(name: str) -> Any:
     """A name that once stood here; an ``AttributeError`` for any other."""
     if not name.startswith("_") and (home := _home(name)):
-        message = f"{__name__}.{name} is deprecated: take {home}.{name}"
+        message = f"{__name__}.{name} is deprecated: use {home}.{name}"
         warnings.warn(message, DeprecationWarning, stacklevel=3)
         return getattr(import_module(home), name)
     hint = "" if name.startswith("_") else _close_name(name)

@@ -133,8 +133,8 @@ def bandit(
     budget = budget_of(budget, options)
     if "failure_probability" in options and horizon is not None and goal == "best arm":
         raise ArgumentError(
-            "horizon must not be given with failure_probability: a search ends after horizon"
-            f" rounds, or once its error probability is low enough, got {horizon}",
+            "horizon must not be given with failure_probability, because a search ends either after"
+            f" horizon rounds or at that error probability, got {horizon}",
             "horizon",
         )
     problem = DecisionProblem(
@@ -161,12 +161,12 @@ def budget_of(given: object, options: Mapping[str, Any]) -> Budget | None:
         for word in ("epsilon", "delta", "rho", "alpha", "mu"):
             if word in options:
                 raise ArgumentError(
-                    f"{word} must be part of a budget, which names the notion of privacy:"
-                    f" budget={written}",
+                    f"{word} must be part of a budget, such as one of {written}",
                     word,
                 )
         raise ArgumentError(
-            f"budget must be given: {written}, or None for no privacy (docs/privacy/budgets.md)",
+            f"budget must be given, as one of {written}, or None for no privacy"
+            " (docs/privacy/budgets.md)",
             "budget",
         )
     if given is None or isinstance(given, Budget):
@@ -175,7 +175,8 @@ def budget_of(given: object, options: Mapping[str, Any]) -> Budget | None:
         ((key, numbers),) = given.items()
         return read_budget(key, numbers)
     raise ArgumentError(
-        f"budget must be {written}, None, or a dict like {{'zcdp': 0.5}}, got {shown(given)}",
+        f"budget must be one like {written}, or None, or a dict like {{'zcdp': 0.5}}, got"
+        f" {shown(given)}",
         "budget",
     )
 
@@ -211,7 +212,7 @@ def _check_fit(
     needed = horizon is not None and (counts or horizon.default is horizon.empty)
     if needed and problem.horizon is None:
         raise ArgumentError(
-            f"horizon must be given {where}: it is the largest number of rounds", "horizon"
+            f"horizon must be given {where}, as the largest number of rounds", "horizon"
         )
 
 

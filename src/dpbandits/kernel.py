@@ -400,7 +400,7 @@ def _describe(value: Any, function: Any) -> str:
         return str(value.__name__)
     raise TypeError(
         f"{function.__qualname__} uses {value!r}, which may change without notice by the kernel"
-        " cache: make it a kernel"
+        " cache: make the function a kernel"
     )
 
 

@@ -88,7 +88,7 @@ def test_elimination_has_a_batch_for_each_arm_of_an_epoch(tmp_path):
     central.pull()
     assert ours.ledger.frame.equals(central.ledger.frame)
     one = DPSESDP(1, budget=budget, messages=True, **own)
-    with pytest.raises(dpb.ArgumentError, match="no batch is coming: one arm is left"):
+    with pytest.raises(dpb.ArgumentError, match="there is no next batch, because one arm is left"):
         one.device()
     assert one.chooser().choose() == 0
 
@@ -200,13 +200,13 @@ def test_guarantees_say_what_parties_must_not_do(kind):
     told = dpb.bandit(3, budget=budget, **options).guarantee.assumptions
     for words in (
         "messages of noise alone",
-        "the shuffler knows this noise, so against the shuffler such messages count like people",
+        "the shuffler knows this noise, so against the shuffler these messages count like those",
         "never share what they see",
         "holds none of the tickets",
         "from a source that people trust",
         "no older copy",
         "the time of sending does not depend",
-        "others see only the messages that leave the shuffler",
+        "nobody but the shuffler sees messages before they leave the shuffler",
     ):
         assert sum(words in one for one in told) == 1, words
 

@@ -285,13 +285,13 @@ def test_a_budget_for_messages_by_themselves():
         assert policy.guarantee.holds == BUDGET
         words = str(policy.guarantee)
         assert "a person's messages alone are (1, 0.001)-DP (local DP)" in words
-        after = float(re.search(r"the shuffler, which are \(([^,]*), 0.001\)-DP", words)[1])
+        after = float(re.search(r"leave the shuffler are \(([^,]*), 0.001\)-DP", words)[1])
         proved = min(1.0, made.epsilon_at(1e-3))
         assert proved <= after < 1.011 * proved  # rounded up, if at all
         policy.receive(batch_of(policy))
         assert policy.ledger.spent() == BUDGET
     hard = str(server(budget=ApproxDP(0.05, 1e-6), level="local").guarantee)
-    assert "leave the shuffler, which are (0.05, 1e-06)-DP" not in hard  # but the proved one
+    assert "leave the shuffler are (0.05, 1e-06)-DP" not in hard  # but the proved one
     assert "a person's messages alone are (0.05, 1e-06)-DP" in hard
     secure = {"noise": "secure", "seed": None, "reward_range": (0.0, 4e3), "grid": 2.0**-10}
     assert server(**secure).protocol.sensitivity <= 2.0 * server(**secure).protocol.bound

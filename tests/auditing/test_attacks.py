@@ -44,7 +44,7 @@ def test_bugs_are_refuted_and_nothing_is_found_where_there_is_nothing():
     assert found.verdict == "not refuted"
     outcomes = found.controls.set_index("planted")["outcome"]
     assert (outcomes == "as expected").sum() == 1 + len(PLANTED)
-    assert "an added record moves a sum as far" in outcomes["add-remove"]
+    assert "adding a record moves a sum as far" in outcomes["add-remove"]
     assert "planted: half the noise" in str(found)
 
 
@@ -254,7 +254,7 @@ def test_wrong_arguments_are_refused(arguments, complaint):
 @pytest.mark.parametrize(
     ("policy", "complaint"),
     [
-        (lambda: dpb.algorithms.UCB1(2), "an audit tests its claim"),
+        (lambda: dpb.algorithms.UCB1(2), "an audit tests what the budget claims"),
         (lambda: "AdaPUCB", "must be a policy"),
         (lambda: AdaPUCB(2, budget=PureDP(1.0), clip=False), "must have clip=True"),
     ],

@@ -341,9 +341,11 @@ def test_a_void_claim_is_told_as_such() -> None:
 
 
 def test_regret_is_told_with_privacy_where_there_is_a_radius_or_none() -> None:
-    assert "Regret: if means are linear" in call("explain", "PrivateLinUCB").stdout
-    assert "Regret: none: there is no theorem" in call("explain", "LinearIMED").stdout
-    assert "Regret: " not in call("explain", "MergedIMED").stdout
+    assert (
+        "Bound on regret: assume that means are linear" in call("explain", "PrivateLinUCB").stdout
+    )
+    assert "Bound on regret: none, because no theorem" in call("explain", "LinearIMED").stdout
+    assert "Bound on regret: " not in call("explain", "MergedIMED").stdout
 
 
 @pytest.mark.parametrize(
@@ -516,7 +518,7 @@ def test_folders_of_some_runs_merge_to_that_of_all(study: Path) -> None:
     assert "Runs are missing: 1 of 4, the first of them 2." in holes.stderr
     for folders, said in (
         (("early", "all"), "must not share runs, got run 0 twice"),
-        (("early", "nowhere"), "must be those of `dpbandits run`, got nowhere"),
+        (("early", "nowhere"), "must be folders that `dpbandits run` wrote, got nowhere"),
     ):
         refused = call("merge", *folders)
         assert (refused.exit_code, said in refused.stderr) == (2, True), refused.stderr
@@ -524,7 +526,7 @@ def test_folders_of_some_runs_merge_to_that_of_all(study: Path) -> None:
     manifest.write_text(manifest.read_text().replace('"horizon": 300', '"horizon": 301'))
     assert "must have results of one study" in call("merge", "late", "early").stderr
     manifest.write_text(manifest.read_text().replace('"code": "', '"code": "0'))
-    assert "must have results of this code" in call("merge", "late", "early").stderr
+    assert "must have results of this version of the code" in call("merge", "late", "early").stderr
 
 
 def test_progress_is_bars_on_a_terminal_and_lines_elsewhere() -> None:

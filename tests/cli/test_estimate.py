@@ -149,7 +149,7 @@ def test_what_is_changed_is_counted_for_the_operator_alone(tmp_path: Path):
         ('a,y\n"8,981",1\n"8,982",0\n', [], "use --decimal or --thousands"),
         ("age,y\n1,1\n", ["--ignore", "agee"], "did you mean age?"),
         ("age,y\n1,1\n", ["--features", "y"], "neither the outcome"),
-        ("y\n1\n", [], "another column besides 'y'"),
+        ("y\n1\n", [], "a column of features besides 'y'"),
         ("age,y\n1,1\n", ["--features", ""], "--features must name a column, got none"),
         ("age,y\n1,1\n", ["--outcome-range", "0,100"], "two numbers with a space between"),
         ("a\u200b,y\n1,1\n", ["--features", "a"], "got 'a'; did you mean 'a\\u200b'?"),

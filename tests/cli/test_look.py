@@ -174,7 +174,7 @@ def test_decided_answers_for_the_bandit_and_for_held_out_people(tmp_path, monkey
     said = " ".join(call("decided", path).output.split())
     assert said.startswith("Decided at 95 %: new has the highest mean.")
     assert "new - old" in said
-    assert "They assume that an arm's mean stays the same" in said
+    assert "Intervals assume that an arm's mean stays the same" in said
     assert "control must be" in call("decided", path, "--control", "nobody").output
     other = dpb.bandit(2, budget=dpb.ZCDP(0.5), seed=1).save(tmp_path / "other.dpb")
     assert "no holdout" in call("decided", other, "--holdout").output

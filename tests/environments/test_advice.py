@@ -362,10 +362,10 @@ def test_descriptions_tell_environments_apart():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Advised(None, ADVICE[:1], horizon=5), "environment must be one over arms"),
+        (lambda: Advised(None, ADVICE[:1], horizon=5), "environment must be an ArmsEnvironment"),
         (
             lambda: Advised(AdviceTable(ADVICE, REWARDS), ADVICE[:1], horizon=5),
-            "environment must be one over arms",
+            "environment must be an ArmsEnvironment",
         ),
         (
             lambda: Advised(ARMS, ADVICE[0], horizon=5),
@@ -402,10 +402,10 @@ def test_descriptions_tell_environments_apart():
         ),
         (lambda: Advised.constant(ARMS, 0, horizon=5), "n_experts must be an integer at least 1"),
         (lambda: Advised.constant(ARMS, 2, horizon=5, seed=-1), "seed must be an integer"),
-        (lambda: Advised.constant(None, 2, horizon=5), "environment must be one over arms"),
+        (lambda: Advised.constant(None, 2, horizon=5), "environment must be an ArmsEnvironment"),
         (
             lambda: Advised.shifted(None, 2, horizon=5, period=1),
-            "environment must be one over arms",
+            "environment must be an ArmsEnvironment",
         ),
         (
             lambda: Advised.shifted(ARMS, 2.5, horizon=5, period=1),

@@ -167,7 +167,7 @@ def test_it_says_what_it_is():
         ),
         (
             lambda: GLMContexts(2, [1.0, 0.0], eigenvalues=[0.5]),
-            "eigenvalues must be 2 numbers, one per feature, without decay, got 1",
+            "eigenvalues must be 2 numbers, one per feature, and decay must be 0, got 1",
         ),
         (
             lambda: GLMContexts(2, [1.0, 0.0], eigenvalues=[0.5, 0.1], decay=1.0),

@@ -104,7 +104,7 @@ def test_it_describes_itself():
     [
         (
             (FEATURES, [0], [7]),
-            "items must be rows of the features, at most 6, got another number in row 0",
+            "items must be row numbers of features, from 0 to 6, got another number in row 0",
         ),
         ((FEATURES, [0, 1], [1]), "users and items must be equally long"),
         ((FEATURES, [], []), "users must be an array of numbers of shape \\(n\\), and not empty"),
@@ -123,7 +123,8 @@ def test_bad_arguments_are_refused(arguments, message):
 
 def test_too_many_items_per_round_are_refused():
     with pytest.raises(
-        ArgumentError, match="per_round must be at most 5, as a user liked 3 of 7 items, got 6"
+        ArgumentError,
+        match="per_round must be at most 5, because a user liked 3 of the 7 items, got 6",
     ):
         small(per_round=6)
     with pytest.raises(ArgumentError, match="per_round must be an integer between 1 and 7"):

@@ -268,7 +268,7 @@ def test_policies_without_a_formula_of_their_propensity_are_refused(tmp_path):
     play(policy, tmp_path / "log", 20)
     unknown = read_logs(tmp_path / "log")["propensity"].isna().sum()
     assert unknown > 10
-    with pytest.raises(ArgumentError, match=f"It is unknown in {unknown} of 20 rows"):
+    with pytest.raises(ArgumentError, match=f"got none in {unknown} of 20 rows"):
         evaluate(tmp_path / "log", 1)
 
 
@@ -296,7 +296,7 @@ def test_propensities_outside_of_their_range_are_refused(wrong):
 
 def test_an_unknown_propensity_is_refused():
     bad = np.where(np.arange(N) < 3, np.nan, LOG["propensity"])
-    with pytest.raises(ArgumentError, match="unknown in 3 of 400 rows"):
+    with pytest.raises(ArgumentError, match="got none in 3 of 400 rows"):
         evaluate({**LOG, "propensity": bad}, 1)
 
 
@@ -310,7 +310,7 @@ def test_a_propensity_of_1_is_valid_only_where_the_target_agrees():
 
 
 def test_a_target_that_never_agrees_is_refused():
-    with pytest.raises(ArgumentError, match="every weight is 0"):
+    with pytest.raises(ArgumentError, match="got weight 0 in every row"):
         evaluate(LOG, 3)
 
 
@@ -355,7 +355,7 @@ def test_missing_overlap_in_one_corner_is_flagged():
 
 def test_propensities_of_all_arms_must_agree_with_the_log():
     assert evaluate(LOG, 1, propensities=P).value == evaluate(LOG, 1).value
-    with pytest.raises(ArgumentError, match=r"propensities must give .* got another in row"):
+    with pytest.raises(ArgumentError, match=r"propensities must agree .* got another value in row"):
         evaluate(LOG, 1, propensities=[0.3, 0.5, 0.2])
     with pytest.raises(ArgumentError, match="add up to 1"):
         evaluate(LOG, 1, propensities=[0.3, 0.5, 0.3])

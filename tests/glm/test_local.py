@@ -119,7 +119,7 @@ def test_what_is_no_report_of_the_open_batch_is_refused():
     with pytest.raises(ArgumentError, match=r"^report must"):
         curator.receive(good)
     curator.receive(curator.channel().device(1).report())
-    with pytest.raises(DPBanditsError, match="all batches are over"):
+    with pytest.raises(DPBanditsError, match="all batches have ended"):
         curator.channel()
     with pytest.raises(ArgumentError, match=r"^people must be at least 2"):
         LocalGLM(budget=BUDGET, batches=2).curator(1, 2)

@@ -199,7 +199,7 @@ def test_every_policy_has_intervals_or_says_why_not() -> None:
     [
         ({"confidence": 1.0}, "confidence"),
         ({"difference": (0, 3)}, "difference"),
-        ({"difference": (1, 1)}, "two arms"),
+        ({"difference": (1, 1)}, "two different arms"),
         ({"difference": "01"}, "pair of arms"),
         ({"method": "exact"}, "method"),
         ({"method": "closed"}, "Laplace noise"),

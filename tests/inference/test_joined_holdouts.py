@@ -107,8 +107,8 @@ def test_two_threads_may_join_the_same_workers(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize(
     ("others", "why"),
     [
-        (lambda one: [one.holdout], "no releases of this"),
-        (lambda one: 2 * [worker(2).holdout], "or another one"),
+        (lambda one: [one.holdout], "not repeat a release"),
+        (lambda one: 2 * [worker(2).holdout], "in two of the holdouts"),
         (lambda one: [worker(2, budget=dpb.ZCDP(0.1)).holdout], "same class"),
         (lambda one: [worker(2, holdout=dpb.Holdout(0.9, batch=20)).holdout], "same class"),
         (lambda one: [worker(2, arm_names=["a", "b"]).holdout], "names of arms"),

@@ -464,7 +464,7 @@ def test_after_the_end_no_batch_is_coming(tmp_path):
     device = search.chooser()
     again = load(search.save(tmp_path / "server.dpb"))
     for one in (search, again):
-        with pytest.raises(ArgumentError, match="no batch is coming: one arm is left"):
+        with pytest.raises(ArgumentError, match="there is no next batch, because one arm is left"):
             one.device()
         assert not one.ledger.frame["cost"].gt(0.5).any()
     assert device.choose() == 1

@@ -309,15 +309,15 @@ def a_file(tmp_path, **columns):
 @pytest.mark.parametrize(
     ("columns", "got"),
     [
-        ({"reward": ["777.25"] * 2}, "one with another column 'reward'"),
-        ({"reward": ["SECRET777"] * 2}, "one with another column 'reward'"),
-        ({"arm": ["777"] * 2}, "one with another column 'arm'"),
-        ({"arm": [0.5, 777.25]}, "one with another column 'arm'"),
-        ({"reward": pa.array([777, 1], pa.timestamp("s"))}, "one with another column 'reward'"),
-        ({"time": [[777.25]] * 2}, "one with another column 'time'"),
-        ({"features": ["777"] * 2}, "one with another column 'features'"),
-        ({"number": [0, None]}, "one with rows without life and number"),
-        ({"life": [None, None]}, "one with rows without life and number"),
+        ({"reward": ["777.25"] * 2}, "one whose column 'reward' is not as"),
+        ({"reward": ["SECRET777"] * 2}, "one whose column 'reward' is not as"),
+        ({"arm": ["777"] * 2}, "one whose column 'arm' is not as"),
+        ({"arm": [0.5, 777.25]}, "one whose column 'arm' is not as"),
+        ({"reward": pa.array([777, 1], pa.timestamp("s"))}, "one whose column 'reward' is not as"),
+        ({"time": [[777.25]] * 2}, "one whose column 'time' is not as"),
+        ({"features": ["777"] * 2}, "one whose column 'features' is not as"),
+        ({"number": [0, None]}, "one whose rows lack a life or number"),
+        ({"life": [None, None]}, "one whose rows lack a life or number"),
     ],
 )
 def test_a_file_that_was_written_anew_is_named_and_its_cells_are_not(tmp_path, columns, got):

@@ -117,7 +117,9 @@ def test_no_more_is_simulated_than_was_asked_for_and_later_rounds_are_not_spoken
     short = plan(LOCAL, 2000, PureDP(1.0), rounds=300, runs=4)
     assert short.rounds == 300
     assert short.measured.result.info["horizon"] == 300
-    assert any("Nothing is said of later rounds, up to 2,000" in one for one in short.findings)
+    assert any(
+        "The plan says nothing of later rounds, up to 2,000" in one for one in short.findings
+    )
     with pytest.raises(ArgumentError, match="rounds must equal the horizon"):
         short.budget_for(100.0)
 

@@ -143,7 +143,7 @@ def test_names_of_rows_are_safe_for_tex(tmp_path) -> None:
 def test_wrong_arguments_are_refused(results, tmp_path) -> None:
     with pytest.raises(ArgumentError, match=r"style must be one of page, ieee, .*, got 'nature'"):
         results[0].plot(style="nature")
-    with pytest.raises(ArgumentError, match="ax must come without bounds and width"):
+    with pytest.raises(ArgumentError, match="ax must not be given together with bounds or width"):
         results[0].plot(ax=Result.axes(), width=3.0)
     two = Result.combined(
         [
@@ -151,9 +151,12 @@ def test_wrong_arguments_are_refused(results, tmp_path) -> None:
             simulate(AdaCUCB(2, budget=None), Bernoulli([0.5, 0.1]), horizon=200, runs=4, seed=1),
         ]
     )
-    with pytest.raises(ArgumentError, match="ax must get results of one environment, got 2"):
+    with pytest.raises(
+        ArgumentError,
+        match="ax must be given only for results of one environment, got results of 2",
+    ):
         two.plot(ax=Result.axes())
     with pytest.raises(ArgumentError, match=r"path must end in \.csv or \.dat, got 'a.txt'"):
         results[0].plot().save_data(tmp_path / "a.txt")
-    with pytest.raises(ArgumentError, match="figure must have numbers"):
+    with pytest.raises(ArgumentError, match="figure must show numbers"):
         Result.axes().figure.save_data(tmp_path / "a.csv")

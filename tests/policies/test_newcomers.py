@@ -55,7 +55,7 @@ def test_what_is_shown_for_a_missing_budget_can_be_written(cls):
 @pytest.mark.parametrize("name", ["epsilon", "delta", "rho"])
 def test_a_number_of_a_budget_is_sent_there(cls, name: str):
     message = told(lambda: cls(**needed(cls), **{name: 1.0}), TypeError)
-    assert message.startswith(f"{cls.__name__} takes no argument {name}; it belongs to ")
+    assert message.startswith(f"{cls.__name__} takes no argument {name}; {name} belongs to ")
     budgets = cls.example_budgets()
     assert "no privacy" in message if not budgets else "budget=" in message
     holders = [one for one in budgets if name in vars(one)] or budgets
@@ -116,7 +116,7 @@ def test_a_constructor_that_takes_anything_is_left_alone():
 def test_patience_has_another_name():
     for make in (dpb.Arms, dpb.algorithms.MergedIMED, dpb.bandit):
         message = told(lambda make=make: make(3, budget=None, patience=2), TypeError)
-        assert message.endswith("; it is called answers_within")
+        assert message.endswith("; the argument is now called answers_within")
 
 
 def test_a_chooser_of_the_first_version_says_patience():

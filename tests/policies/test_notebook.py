@@ -56,7 +56,7 @@ def test_policies_guarantees_ledgers_and_what_is_inside_are_tables():
     assert "0.5-zCDP" in policy.guarantee._repr_html_()
     assert f"{policy.ledger.releases} releases" in policy.ledger._repr_html_()
     assert len(re.findall("<tr", policy.ledger._repr_html_())) == 11
-    assert "publish none of them" in policy.diagnostics._repr_html_()
+    assert "do not publish them" in policy.diagnostics._repr_html_()
 
 
 def test_a_policy_without_privacy_says_so():

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from test_notebook import NASTY, Balanced
 
@@ -103,6 +104,22 @@ def test_nothing_raw_is_on_a_card():
 
     assert told(0.123) == told(0.9876)
     assert "1 release" in told(0.5)[0]
+
+
+def test_a_server_of_devices_releases_what_it_receives():
+    local = dpb.HiddenLinearLocal(2, 2, budget=dpb.ZCDP(0.5), horizon=9, reports=True, seed=1)
+    device = local.device()
+    device.choose(np.eye(2))
+    mixed = dpb.ArmsShuffled(2, budget=dpb.PureDP(1.0), messages=True, seed=1)
+    shuffler = mixed.shuffler()
+    batch = mixed.device().report_many(np.ones(shuffler.protocol.batch))
+    took = {local: device.report(1.0), mixed: shuffler.shuffle([batch])}
+    for policy, what in ((local, "a report"), (mixed, "the shuffler's output for a batch")):
+        told = rows(policy.card_page())["when releases are made"]
+        assert told.startswith(f"whenever the server receives {what}. ")
+        assert policy.ledger.releases == 0
+        assert policy.receive(took[policy])
+        assert policy.ledger.releases == 1
 
 
 def test_what_was_not_asked_for_is_told():

@@ -112,8 +112,7 @@ def test_private_features_beyond_the_bound_are_for_the_operator_alone(log):
         policy.chooser().choose([[8.0, 0.5], [0.5, 7.0]])
     (record,) = log.records
     assert (
-        "longer than context_bound=1 are scaled to it, and lose their length: 50 so far"
-        in record.getMessage()
+        "longer than context_bound=1 are shortened to this length: 50 so far" in record.getMessage()
     )
     assert (policy.diagnostics.scaled, policy.diagnostics.blanked) == (51, 1)
 

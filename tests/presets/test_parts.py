@@ -85,11 +85,11 @@ def test_what_is_no_part_is_refused_by_name(given: object, told: str):
         (lambda: Arms(2, budget=None, index=Thompson(), memory=Discount()), "memory must be Merge"),
         (
             lambda: ArmsShuffled(2, budget=None, index=Thompson()),
-            "index must neither draw .* Thompson",
+            "index must not draw .* Thompson",
         ),
         (
             lambda: ArmsShuffled(2, budget=None, index=IMED(variance="released")),
-            "index must neither draw .* IMED",
+            "index must not draw .* IMED",
         ),
         (lambda: ArmsLocal(2, budget=None, index=Thompson()), "index must be IMED"),
         (lambda: ArmsLocal(2, budget=None, index=IMED(variance="released")), "index must be IMED"),

@@ -431,7 +431,7 @@ def test_noise_whose_sum_would_end_at_64_bits_is_refused(horizon):
     widest = 2.0**50 / math.sqrt(horizon or 2**30) * 2.0**-20
     state = running.start()
     running.refuse_wide_noise(Gaussian(1.0), widest)
-    with pytest.raises(dpb.ArgumentError, match=r"^grid must be coarser.* stay within 64 bits"):
+    with pytest.raises(dpb.ArgumentError, match=r"^grid must be coarser.* fit into 64 bits"):
         running.refuse_wide_noise(Gaussian(1.0), widest * 1.01)
     with pytest.raises(dpb.ArgumentError, match=r"^grid must be coarser"):
         running.add(state, np.zeros(1), Gaussian(1.0), widest * 1.01)

@@ -273,5 +273,5 @@ def test_a_ratio_beside_a_negative_number_has_no_interval() -> None:
 
 
 def test_columns_of_different_shapes_are_refused() -> None:
-    with pytest.raises(ArgumentError, match=r"one shape, got \[\(1, 2\), \(1, 3\)\]"):
+    with pytest.raises(ArgumentError, match=r"have the same shape, got \[\(1, 2\), \(1, 3\)\]"):
         measured([np.ones((1, 2)), np.ones((1, 3))], ratio)

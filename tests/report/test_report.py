@@ -678,7 +678,7 @@ def test_clipping_is_told_where_it_happens(tmp_path):
     page = Reader(write(tmp_path, StudyRecord("t", "", Result.combined(results))))
     # Once beside the picture, and once in detail.
     assert [text for text in page.texts["li"] if "are clipped" in text] == 2 * [
-        "Rewards outside [0, 1] are clipped: those of this environment have no bounds. This biases"
+        "Rewards outside [0, 1] are clipped: rewards of this environment have no bounds. This biases"
         " what AdaCUCB learnt."
     ]
 

@@ -155,5 +155,5 @@ def test_targets_get_their_arms_with_each_request(served):
     page = Page(str(pages.experiment(Facts.of(served.experiment(), START), lambda _: "")))
     ends = [written(value[name]) for name in ("mean", "low", "high")]
     assert f"target value low high people rule {' '.join(ends)} {value['rounds']:.0f}" in page.text
-    assert "They assume that the mean of each target stays the same" in page.text
+    assert "Intervals assume that the mean of each target stays the same" in page.text
     assert "retire" not in page.forms

@@ -198,7 +198,7 @@ def test_who_enforces_the_number_of_rounds_is_said():
     ).guarantee
     assert (local.trust_model, local.unit) == ("local", "user")
     assert "which their device must enforce" in str(local)
-    assert "protects nobody from the party that runs it" in str(local)
+    assert "protects nobody from the party that runs the policy" in str(local)
     assert "which the policy enforces" not in str(local)
 
 

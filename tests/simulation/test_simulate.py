@@ -23,7 +23,7 @@ from dpbandits.simulation import Result, simulate
 from dpbandits.simulation.clipping import Entering
 from dpbandits.simulation.late import play_late
 from dpbandits.simulation.loops import arms_loop
-from dpbandits.simulation.results import bootstrap_band
+from dpbandits.simulation.results import bootstrap_band, bootstrap_weights
 from dpbandits.simulation.seeding import identity, stream
 from dpbandits.simulation.simulating import recorded_rounds
 from dpbandits.simulation.tally import DONE, LEDGER_FULL, PAUSED, new_tally
@@ -64,14 +64,14 @@ WIDE = LinearArms([[1.0], [0.5]], [0.2], rewards="bounded")  # 1 or -1
             WIDE,
             {},
             (
-                r"AdaCUCB in .*: rewards outside \[0, 1\] are clipped: those of this environment"
+                r"AdaCUCB in .*: rewards outside \[0, 1\] are clipped: rewards of this environment"
                 r" lie in \[-1, 1\]"
             ),
         ),
         (WIDE, {"reward_range": (-1.0, 1.0)}, None),
         (WIDE, {"clip": False}, None),
         (Gaussian([0.2, 0.8]), {}, None),
-        (Gaussian([0.2, 1.8]), {}, r"have no bounds, and mean rewards in \[0.2, 1.8\]"),
+        (Gaussian([0.2, 1.8]), {}, r"have no bounds \(mean rewards: 0.2 to 1.8\)"),
         (Gaussian([0.2, 1.8]), {"clip": False}, None),
     ],
 )
@@ -374,6 +374,20 @@ def test_the_band_covers_as_often_as_it_says():
     low, high = bootstrap_band(curves, 0.9, 1000, rng)
     covered = np.mean((low < 1.0) & (high > 1.0))
     assert 0.80 < covered < 0.95
+
+
+@pytest.mark.parametrize("runs", [999, 1000])  # on both sides of another way to draw
+def test_the_band_is_that_of_the_central_limit_theorem(runs):
+    rng = np.random.default_rng(2)
+    curves = rng.exponential(size=(runs, 40))
+    low, high = bootstrap_band(curves, 0.9, 2000, rng)
+    mean, error = curves.mean(axis=0), curves.std(axis=0) / np.sqrt(runs)
+    # Skewness moves both ends by some .05 errors, and chance by .05.
+    assert (low - mean) / error == pytest.approx(np.full(40, -1.645), abs=0.25)
+    assert (high - mean) / error == pytest.approx(np.full(40, 1.645), abs=0.25)
+    weights = bootstrap_weights(runs, 50, rng)
+    assert weights.sum(axis=1) == pytest.approx(np.ones(50), rel=1e-12)
+    assert weights * runs == pytest.approx(np.rint(weights * runs), abs=1e-9)
 
 
 def test_unbounded_rewards_need_no_closed_form():

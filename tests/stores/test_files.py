@@ -74,7 +74,7 @@ def test_a_file_is_loaded_once_and_then_belongs_to_the_loaded_policy(tmp_path):
         first.play(1)
     second.until_release()
     died(second)
-    with pytest.raises(dpb.ClaimError, match="or another copy of it has"):
+    with pytest.raises(dpb.ClaimError, match="or another copy of it, has been loaded before"):
         dpb.load(copy)
     dpb.load(path)
 
@@ -302,7 +302,9 @@ def test_a_file_without_its_state_folder_is_refused(tmp_path, monkeypatch):
     before = state_in(path)
     with monkeypatch.context() as patch:
         patch.setenv("DPBANDITS_STATE_DIR", str(tmp_path / "elsewhere"))
-        with pytest.raises(dpb.ClaimError, match=r"knows nothing of it.*Bring the state folder"):
+        with pytest.raises(
+            dpb.ClaimError, match=r"has no record of this policy.*Copy the state folder"
+        ):
             dpb.load(path)
         assert state_in(path) == before
         assert not dpb.inspect(path).superseded
@@ -382,7 +384,7 @@ def test_the_claim_itself_decides_a_race(tmp_path):
             return found
 
     place = Slow(FilePlace(path))
-    with pytest.raises(dpb.ClaimError, match="or another copy of it has"):
+    with pytest.raises(dpb.ClaimError, match="or another copy of it, has been loaded before"):
         dpb.load(place)
     mark = FilePlace(path).mark()
     with pytest.raises(dpb.ClaimError, match="by another process"):

@@ -486,15 +486,21 @@ def test_addresses_name_places_and_stores(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("where", "message"),
     [
-        (7, "^path must name a file, or a place .*, got 7$"),
-        (b"file", "^path must name a file, or a place .*, got b'file'$"),
-        ("", "^path must name a file, or a place .*, got ''$"),
-        ("sqlite:///policies.db", "^path must name a place of the store: add # and its key$"),
-        ("sqlite:///policies.db#", "^path must name a place of the store: add # and its key$"),
+        (7, "^where must name a file, or a place .*, got 7$"),
+        (b"file", "^where must name a file, or a place .*, got b'file'$"),
+        ("", "^where must name a file, or a place .*, got ''$"),
+        (
+            "sqlite:///policies.db",
+            "^where must name a place of the store: add # and the policy's key, ",
+        ),
+        (
+            "sqlite:///policies.db#",
+            "^where must name a place of the store: add # and the policy's key, ",
+        ),
         ("sqlite:///#one", "^path must name a file, got ''$"),
         (
             "mysql://ann:s3cret@host/db#one",
-            "^path must name a file, or a database that begins with",
+            "^an address must be a path, or begin with sqlite:/// or",
         ),
         ("postgresql://ann:s3cret@[h/db#one", "^url must be of the form postgresql://user@host"),
         ("sqlite:///policies.db#" + "x" * 61, "^key must be a text of 1 to 60 printable"),
@@ -508,7 +514,7 @@ def test_what_is_no_address_of_a_place_is_refused(where, message):
 
 def test_what_is_no_address_of_a_store_is_refused():
     for where, message in ((7, "a folder, or a database"), ("sqlite:///a.db#b", "without '#'")):
-        with pytest.raises(dpb.ArgumentError, match=f"^path must name .*{message}"):
+        with pytest.raises(dpb.ArgumentError, match=f"^where must name .*{message}"):
             store_at(where)
 
 

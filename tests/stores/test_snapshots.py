@@ -43,7 +43,7 @@ def test_every_truncation_is_refused_and_nothing_is_claimed(tmp_path):
     content, before = path.read_bytes(), known(tmp_path)
     for length in range(0, len(content), 97):
         path.write_bytes(content[:length])
-        with pytest.raises(StateFileError, match=r"checksum|does not begin like one"):
+        with pytest.raises(StateFileError, match=r"checksum|its first bytes are not"):
             dpb.load(path)
     path.write_bytes(content + b"\n")
     with pytest.raises(StateFileError, match="checksum"):
@@ -87,7 +87,7 @@ def test_every_flipped_bit_is_refused(tmp_path):
         (lambda about: about.pop("layout"), "does not hold a policy"),
         (lambda about: about["layout"].update(surprise=1), "does not hold a policy"),
         (lambda about: about.pop("policy"), "does not hold a policy"),
-        (lambda about: about.update(policy="name"), "its life is named"),
+        (lambda about: about.update(policy="name"), "its identifier .life. is"),
     ],
 )
 def test_a_file_with_a_fitting_checksum_and_wrong_words_is_refused(change, complaint, tmp_path):
@@ -149,7 +149,7 @@ def test_a_file_without_words_is_refused(tmp_path):
     held = contents(path)
     whole(path, held, list(held.rows)[1:])
     for action in (dpb.load, dpb.inspect):
-        with pytest.raises(StateFileError, match="does not name its policy"):
+        with pytest.raises(StateFileError, match="does not name the policy"):
             action(path)
 
 

@@ -156,7 +156,7 @@ def test_a_worker_reads_data_anew_and_refuses_others(tmp_path: Path):
     expected = carry_out(text).runs
     now = study_in(tmp_path, rewards=after)
     assert not carry_out(order(cells_of(now)[-1], of_study(now))).runs.equals(expected)
-    with pytest.raises(DPBanditsError, match="it has other data than the study"):
+    with pytest.raises(DPBanditsError, match="its data or features differ from those of the study"):
         carry_out(text)
 
 
@@ -371,7 +371,7 @@ def test_errors_of_pieces_are_raised_and_data_are_not_sent(
     with engine.playing():
         with pytest.raises(ArgumentError, match="environment must hold no data"):
             replay(policy, log, runs=4)
-        with pytest.raises(ArgumentError, match="cluster cannot be sent"):
+        with pytest.raises(ArgumentError, match="cluster cannot receive"):
             shared_out(partial(divmod, threading.Lock()), [4], 1, lambda piece: None)
         with pytest.raises(ZeroDivisionError):
             shared_out(divmod, [4], 1, lambda piece: None)

@@ -324,7 +324,7 @@ def test_altered_and_quick(folder: Path) -> None:
         (
             'kind = "AdaCUCB"',
             'kind = "bandit"\nindex = "KLUCB"\nalpha = 3.0',
-            "policies[0].index: must not be given with alpha, which the preset gives to its own index",
+            "policies[0].index: must not be given with alpha, which sets the preset's own index",
         ),
         (
             'kind = "AdaCUCB"',

@@ -65,7 +65,7 @@ def test_what_is_written_in_any_dialect_is_read_again(tmp_path, rows, dialect, e
         ("a,y\n1,2\n3\n4,5\n", "line 3 of .* has 1"),
         ('a,y\n1,"2\n3"\n4,5,6\n', "line 4 of .* has 3"),
         ("a;y\n1;2,5\n", r"line 2 of .* has 2; is ';' the separator\?"),
-        ("a,a\n1,2\n", "two called 'a'"),
+        ("a,a\n1,2\n", "two columns called 'a'"),
         ("", "got an empty file"),
         ("\n\n", "got an empty file"),
         ("a,y\n", "rows below its header"),
@@ -82,7 +82,7 @@ def test_a_malformed_table_is_refused_by_line(tmp_path, content, words):
 def test_bytes_of_another_encoding_are_refused(tmp_path):
     path = tmp_path / "table.csv"
     path.write_bytes("größe,y\n1,2\n".encode("cp1252"))
-    with pytest.raises(ArgumentError, match=r"in UTF-8, got .*export 'CSV UTF-8'"):
+    with pytest.raises(ArgumentError, match=r"in UTF-8, got .*export a spreadsheet as 'CSV UTF-8'"):
         read_text_table("TABLE", path)
     path.write_bytes(b"a,y\n1,\x00\n")
     with pytest.raises(ArgumentError, match="got a NUL character on line 2 of"):

@@ -79,7 +79,9 @@ def test_an_object_is_checked_as_it_was_configured(example):
 
 @pytest.mark.parametrize("part", [dpb.parts.KLUCB, dpb.parts.KLUCB()], ids=str)
 def test_a_part_is_not_a_policy(part):
-    with pytest.raises(TypeError, match=r"^KLUCB is a part: check a policy that has it, as in"):
+    with pytest.raises(
+        TypeError, match=r"^KLUCB is a part: check a policy that has this part, as in"
+    ):
         check_policy(part)
 
 

@@ -85,7 +85,9 @@ def audit(
         ('not refuted', True)
     """
     if not isinstance(policy, Policy):
-        raise ArgumentError(f"policy must be a policy, got {policy!r}", "policy")
+        raise ArgumentError(
+            f"policy must be a Policy, such as dpb.Arms(...), got {policy!r}", "policy"
+        )
     choice("noise", noise, tuple(RUNS))
     alpha = real("alpha", alpha, 0.0, 0.5, strict=True)
     runs = RUNS[noise] if runs is None else integer("runs", runs, 50)
@@ -132,7 +134,8 @@ def _claim(policy: Policy) -> Claim:
     """The claim to refute; raises ArgumentError where nothing is claimed."""
     if policy.budget is None:
         raise ArgumentError(
-            f"policy must have a budget, because an audit tests its claim, got {policy!r}",
+            "policy must have a budget, because an audit tests what the budget claims, got"
+            f" {policy!r}",
             "policy",
         )
     if not policy.clip:

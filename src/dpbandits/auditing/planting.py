@@ -90,8 +90,8 @@ def planted(name: str | Plant, policy: Policy) -> Plant:
     plant = PLANTS[name](policy)
     if plant.noise == 1.0 and name == "add-remove":
         raise ArgumentError(
-            f"plant must not be {name!r} with rewards in {policy.reward_range}: in this range an"
-            " added record moves a sum as far as a replaced one, so nothing is planted",
+            f"plant must not be {name!r} with rewards in {policy.reward_range}, because the bug"
+            " changes nothing there: adding a record moves a sum as far as replacing one",
             "plant",
         )
     family = policy.channel.family
@@ -100,7 +100,7 @@ def planted(name: str | Plant, policy: Policy) -> Plant:
     ):
         raise ArgumentError(
             f"plant must not be {name!r} with {policy.channel.name} noise, because the bug changes"
-            " how releases scale noise, and they do not scale this noise",
+            f" the scale of noise, and releases do not scale {policy.channel.name} noise",
             "plant",
         )
     return plant

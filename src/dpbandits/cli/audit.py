@@ -56,8 +56,10 @@ def audit(
     plant: Annotated[
         str | None,
         Option(
-            help="A bug to plant: half, redrawn, add-remove, repeated or timed. With null both"
-            " data sets are equal."
+            help=(
+                "A bug to plant in the policy: half, redrawn, add-remove, repeated or timed. Or"
+                " null, which makes both data sets equal."
+            )
         ),
     ] = None,
     controls: Annotated[

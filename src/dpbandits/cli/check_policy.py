@@ -63,7 +63,7 @@ def _found(policy: str) -> type[Policy]:
     module, name, found = imported("the policy", policy, "MODULE:CLASS")
     if isinstance(found, type) and issubclass(found, Part):
         raise ArgumentError(
-            f"{name} is a part, not a policy: check one that has it, with"
+            f"{name} is a part, not a policy. Check a policy that has this part, with"
             " dpbandits.testing.check_policy in Python"
         )
     if registered().get(name) is not found or found is None:

@@ -239,7 +239,7 @@ def reproduce(
         bool,
         Option(
             "--full",
-            help="Run all experiments in full. Without it, some are shorter than in the paper.",
+            help="Run all experiments in full. Without --full, some are shorter than in the paper.",
         ),
     ] = False,
     runs: Annotated[

@@ -30,7 +30,10 @@ def demo_parties(
         Path | None, Option(help="Folder to write. Default: dpbandits-demo-parties-<time>.")
     ] = None,
     people: Annotated[
-        int, Option(min=40, help="How many people come: a multiple of 20, for 20 batches.")
+        int,
+        Option(
+            min=40, help="The number of people: a multiple of 20, because they come in 20 batches."
+        ),
     ] = 2000,
     seed: Annotated[
         int,

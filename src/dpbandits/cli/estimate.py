@@ -74,8 +74,8 @@ def estimate(
     """Fit a generalised linear model to a table of private data, and print the guarantee.
 
     All columns except the outcome are features, unless --features or --ignore say otherwise.  Cells
-    that are not numbers count as 0; a column without a number is refused.  The command counts
-    changed cells on the standard error stream, for the operator only.  Do not look at the data to
+    that are not numbers count as 0; a column without a number is refused.  The standard error
+    stream tells how many cells were changed, for the operator only.  Do not look at the data to
     choose bounds.
     """
     from ..glm import PrivateGLM
@@ -123,8 +123,8 @@ def _changed(people: PrivateTable, model: PrivateGLM) -> list[str]:
     if scaled := made.scaled:
         said.append(
             f"the features of {scaled:,} of {n:,} people are longer than --context-bound"
-            f" {model.context_bound:g}, and were scaled to it: bring columns to one scale, by"
-            " public ranges, or leave out columns that are no measurement with --ignore"
+            f" {model.context_bound:g}, and were shortened to it. Bring columns to one scale by"
+            " public ranges, or leave out columns that are no measurements with --ignore"
         )
     lo, hi = model.outcome_range
     if clipped := made.clipped:

@@ -45,8 +45,10 @@ def evaluate(
     interval: Annotated[
         str,
         Option(
-            help="bernstein, for a fixed number of episodes; betting, which may be looked at any"
-            " time; or bootstrap, which is approximate."
+            help=(
+                "bernstein, for a fixed number of episodes; betting, which holds whenever you look;"
+                " or bootstrap, which is approximate."
+            )
         ),
     ] = "bernstein",
     confidence: Annotated[
@@ -65,9 +67,7 @@ def evaluate(
     ] = None,
     largest_weight: Annotated[
         float | None,
-        Option(
-            help="A bound on all weights that there can be. Default: the largest weight of the log."
-        ),
+        Option(help="A bound on every possible weight. Default: the largest weight of the log."),
     ] = None,
     reward_range: Rewards = ("0", "1"),
     arm: ArmColumn = "arm",

@@ -31,17 +31,26 @@ def evaluate_privately(
     target: Annotated[
         list[str],
         Option(
-            help="As for `dpbandits evaluate`. May be repeated: all targets are one release. With"
-            " private contexts, the name of a column: the target's probability of each record's"
-            " arm."
+            help=(
+                "A target, as for `dpbandits evaluate`. Repeat the option for several targets,"
+                " which are one release. With private contexts, name a column that holds the"
+                " target's probability of each record's arm."
+            )
         ),
     ],
     budget: Annotated[str, Option(help="A budget: zcdp=0.1, pure=1, approx=1,1e-6 or gdp=0.5.")],
     largest_weight: Annotated[
-        float, Option(help="One over the least probability with which the log plays an arm.")
+        float,
+        Option(help="1 / p, where p is the smallest probability with which the log plays an arm."),
     ],
     protects: Annotated[
-        str, Option(help="rewards; or 'contexts and rewards', where arms are not read.")
+        str,
+        Option(
+            help=(
+                "rewards; or 'contexts and rewards', with which the command does not read arms and"
+                " contexts."
+            )
+        ),
     ] = "rewards",
     reward_range: Rewards = ("0", "1"),
     default_reward: Annotated[

@@ -29,11 +29,13 @@ def exact(
     example: Annotated[
         str | None,
         Option(
-            help="A shipped policy, instead of a file. view-not-table: private for observed"
-            " rewards, not for"
-            " all rewards that arms could have brought. table-not-interactive: private until the"
-            " adversary overrides an arm. interactive-not-adaptive: less private if the adversary"
-            " also chooses rewards during the run."
+            help=(
+                "An example that comes with the package, in place of a file. view-not-table:"
+                " private for observed rewards, not for all rewards that arms could have brought."
+                " table-not-interactive: private until the adversary overrides an arm."
+                " interactive-not-adaptive: less private if the adversary also chooses rewards"
+                " during the run."
+            )
         ),
     ] = None,
     epsilon: Annotated[float, Option(help="The epsilon for which to find delta.")] = 1.0,

@@ -29,7 +29,7 @@ def announce_compilation() -> None:
     else:
         typer.echo(
             f"Every run {takes}: the cache folder {folder} cannot be written. Set"
-            " DPBANDITS_CACHE_DIR to another.",
+            " DPBANDITS_CACHE_DIR to another folder.",
             err=True,
         )
 

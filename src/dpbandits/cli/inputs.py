@@ -33,8 +33,10 @@ Header = Annotated[
     bool | None,
     Option(
         "--header/--no-header",
-        help="Whether the first line names the columns. Default: yes, and no name may be a number."
-        " Columns without names are called 0, 1, ...",
+        help=(
+            "Whether the first line names the columns. Default: yes, and no name may be a number."
+            " With --no-header, columns are called 0, 1, ..."
+        ),
     ),
 ]
 

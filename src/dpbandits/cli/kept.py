@@ -84,7 +84,8 @@ def intervals(
         Option("--holdout", help="Show intervals from held-out people instead of the bandit's."),
     ] = False,
     targets: Annotated[
-        bool, Option("--targets", help="Of what the holdout's targets would have earned.")
+        bool,
+        Option("--targets", help="Show intervals of what the holdout's targets would have earned."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -122,7 +123,7 @@ def decided(
         float, Option(help="The probability that no answer is ever wrong.")
     ] = 0.95,
     gap: Annotated[
-        float, Option(help="An arm is good enough when no other mean is higher by so much.")
+        float, Option(help="Accept an arm if no other mean is higher by this much or more.")
     ] = 0.0,
     control: Annotated[
         str | None,
@@ -131,7 +132,7 @@ def decided(
     holdout: Holdout = False,
     as_json: AsJson = False,
 ) -> None:
-    """Tell whether it is decided which arm is best. The answer holds whenever you look.
+    """Tell whether the releases decide which arm is best. The answer holds whenever you look.
 
     It follows from released values, and costs no privacy. The command only reads the place.
     """
@@ -248,8 +249,8 @@ def _places(place: str, all_: bool) -> list[str]:
     if all_ and keys:
         return [f"{place}#{quote(key)}" for key in keys]
     raise ArgumentError(
-        f"PLACE must name a place of the database: add # and a key, or --all for all of them."
-        f" The database has {', '.join(keys) or 'none'}"
+        "PLACE must name one place of the database: add # and its key, or give --all for all"
+        f" places. The database has {', '.join(keys) or 'none'}"
     )
 
 
@@ -259,3 +260,7 @@ def _something_saved() -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise ArgumentError(f"PLACE must hold a policy: {error}") from None
+    except ArgumentError as error:
+        if error.argument != "where":
+            raise
+        raise ArgumentError(f"{error}".replace("where must", "PLACE must", 1)) from None

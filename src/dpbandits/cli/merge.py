@@ -40,8 +40,8 @@ def merge(
         record, target = merged([one for one, _ in read]), output or dated("merged")
         if len(machines := {manifest["machine"] for _, manifest in read}) > 1:
             typer.echo(
-                f"Warning: computed on {' and '.join(sorted(machines))}: numbers from linear"
-                " algebra may differ in their last bits",
+                f"Warning: the runs were computed on {' and '.join(sorted(machines))}. Numbers from"
+                " linear algebra may differ in their last bits",
                 err=True,
             )
         runs = set(record.result.runs["run"])

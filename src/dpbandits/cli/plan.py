@@ -113,7 +113,7 @@ def plan(
         bool,
         Option(
             "--standing-advice",
-            help="The advice of an expert does not change within a batch of rounds.",
+            help="Declare that experts do not change their advice within a batch of rounds.",
         ),
     ] = False,
     goal: Annotated[
@@ -141,7 +141,7 @@ def plan(
     ] = None,
     min_share: Annotated[
         float | None,
-        Option(help="In place of --holdout: the share of people whom every arm gets at least."),
+        Option(help="In place of --holdout: the least share of all people that every arm gets."),
     ] = None,
     imports: Annotated[
         list[str] | None,

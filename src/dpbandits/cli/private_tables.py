@@ -63,7 +63,7 @@ def private_table(
             " the outcome and ignored ones"
         )
     if not chosen:
-        raise ArgumentError(f"TABLE must have another column besides {outcome!r}")
+        raise ArgumentError(f"TABLE must have a column of features besides {outcome!r}")
     said: list[str] = []
     y = _positive(table, outcome, positive, said) if positive else _numbers(table, outcome, said)
     if missing := int(np.isnan(y).sum()):

@@ -67,7 +67,7 @@ def explain(
         asked = "asked for " if one.budget and cls.card.refuted_because else ""
         console.print(f"\n{asked}{one.budget or 'no budget'}: {one.guarantee}", soft_wrap=True)
         if proved := getattr(one, "regret_guarantee", None):
-            console.print(f"Regret: {proved}.", soft_wrap=True)
+            console.print(f"Bound on regret: {proved}.", soft_wrap=True)
         for bound in _bounds_of(one):
             console.print(f"Bound: {bound}", soft_wrap=True)
 

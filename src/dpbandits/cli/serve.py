@@ -92,7 +92,12 @@ def add(
     ] = None,
     per_second: Annotated[
         float | None,
-        Option(help="Requests or items of batches per second, on average. Default: no limit."),
+        Option(
+            help=(
+                "The largest number of requests per second, on average. Each item of a batch counts"
+                " as a request. Default: no limit."
+            )
+        ),
     ] = None,
     file: KeyFile = None,
 ) -> None:

@@ -29,8 +29,8 @@ def shuffle(
 ) -> None:
     """Mix or add up sealed records of devices without reading them, and send them to the server.
 
-    Run it on another machine than the server, by people who do not share data with its operators.
-    Stop it with SIGTERM or Ctrl+C.
+    Run the shuffler on a machine of its own.  The people who run it must not share data with those
+    who run the server.  Stop it with SIGTERM or Ctrl+C.
     """
     with clear_errors():
         needs_extras("shuffle")

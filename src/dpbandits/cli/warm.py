@@ -43,6 +43,7 @@ def warm(
         if not can_write(folder):
             raise ArgumentError(
                 f"the cache folder {folder} cannot be written. Set DPBANDITS_CACHE_DIR to another"
+                " folder"
             )
         typer.echo(f"Cache: {folder}")
         for one in what:

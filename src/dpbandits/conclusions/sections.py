@@ -32,7 +32,7 @@ _BIASED = (
     "Earlier results decided which arms were played. So the means of arms are biased: that of a"
     " worse arm is too low on average. Report the intervals, and no mean without its interval."
 )
-_UNCOUNTED = "their number is not shown, because it is that of the answers that came"
+_UNCOUNTED = "their number is not shown, because it equals the number of answers that came"
 _LOSSES = (
     "their numbers are not in this report, because they depend on answers and have no noise:"
     " policy.diagnostics has them for the operator"
@@ -139,7 +139,7 @@ def _tried(policy: Policy, facts: dict[str, Any]) -> Iterator[list[str]]:
         yield ["control", facts["control"]]
     if facts["retired"]:
         yield ["retired arms", ", ".join(facts["retired"])]
-    drawn = "They were drawn at random" if policy.card.randomised else "None was drawn at random"
+    drawn = "Arms were drawn at random" if policy.card.randomised else "No arm was drawn at random"
     by = f"earlier releases and {policy.sees}" if policy.sees else "earlier releases"
     yield ["choices", f"{by} decided them, without a fixed ratio. {drawn}"]
     promise = facts["guarantee"]
@@ -252,9 +252,10 @@ def _said(policy: Policy, facts: dict[str, Any]) -> Iterator[str]:
         yield f"For differences of more than {upward(found.least_gap, 3):g} it is decided."
     if found.control is None and policy.n_arms > 2:
         yield (
-            "The answer needs less than the intervals of all differences. So it may be sure where"
-            f" one of them contains 0. It shares its error among {policy.n_arms} bounds, and adds"
-            f" up to {100.0 * (1.0 - found.confidence):.4g} % to the error of this report."
+            "The answer asks for less than the intervals of all differences do. So the answer may"
+            " be sure where one of these intervals contains 0. It shares its error among"
+            f" {policy.n_arms} bounds, and adds up to {100.0 * (1.0 - found.confidence):.4g} % to"
+            " the error of this report."
         )
 
 
@@ -289,7 +290,7 @@ def search_of(policy: Policy, found: str | None) -> Iterator[str]:
         yield "The search had a fixed number of rounds, and promises no bound on its error."
     else:
         yield (
-            "The probability that it recommends an arm that is not best is at most"
+            "The probability that the search recommends an arm that is not best is at most"
             f" {failure:g}, if means stay the same ({policy.card.source})."
         )
 

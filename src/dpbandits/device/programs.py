@@ -226,8 +226,8 @@ class Answering(_Rewarding):
     def report(self, reward: float | None) -> dict[str, Any]:
         if not self._chosen:
             raise ArgumentError(
-                "choose() must be called before report(): the server chooses the arm, and awaits"
-                " its reward"
+                "choose() must be called before report(), because the server chooses the arm that"
+                " the reward belongs to"
             )
         return {"decision_id": self._decision_id, "reward": self._randomise(self._counted(reward))}
 
@@ -245,4 +245,6 @@ def program_of(config: Config, left: int) -> Program:
 def _refuse_other(protocol: Protocol, told: Mapping[str, Any]) -> None:
     """Refuse a protocol that is not the config's for so many people."""
     if told["protocol"] != json.loads(json.dumps(protocol.to_dict())):
-        raise ArgumentError("protocol must be that of config, but the server describes another one")
+        raise ArgumentError(
+            "protocol must equal the protocol in config, but the server described another one"
+        )

@@ -111,7 +111,7 @@ class StateFile:
             ) from None
         if kept.experiment != new.experiment:
             raise StateFileError(
-                f"{self.path} belongs to a device of the experiment {kept.experiment!r}, and not of"
+                f"{self.path} belongs to a device of the experiment {kept.experiment!r}, not of"
                 f" {new.experiment!r}"
             )
         return kept

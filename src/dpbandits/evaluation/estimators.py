@@ -117,8 +117,8 @@ def _propensities(rows: Rows) -> np.ndarray:
     if rows.propensities is None:
         raise ArgumentError(
             "propensities must be given for CAB: the propensities of all arms in each row, such as"
-            " [0.5, 0.5] for two arms drawn uniformly. If you have only that of the drawn arm, use"
-            " DR or switch-DR",
+            " [0.5, 0.5] for two arms drawn uniformly. If you have only the propensity of the drawn"
+            " arm, use DR or switch-DR",
             "propensities",
         )
     return rows.propensities

@@ -143,8 +143,8 @@ def evaluate(
     own_q = predicted is not None and folds is None
     if folds is not None and interval == "betting":
         raise ArgumentError(
-            "q must be a function or a table that does not come from this log, because interval is"
-            " 'betting': a model fitted to the log knows later rewards",
+            "q must be a function or a table that does not come from this log, because with"
+            " interval='betting' a model must not know later rewards",
             "q",
         )
 
@@ -227,14 +227,14 @@ def _warned(
 ) -> list[str]:
     """Limits of the result, in sentences; the caller is also warned of faults of the log."""
     alarms = [
-        f"Rows left out, {why}: {count:,}. The value is that of the other rounds."
+        f"Rows left out, {why}: {count:,}. The value is that of the other rows."
         for why, count in rows.left_out
     ]
     if told.overlap_is_missing:
         alarms.append(
             "The mean weight differs from 1, or the target has arms without support: the log seems"
-            " to lack rounds in which the target's arm could be played, or its propensities are"
-            " wrong. The value leaves out such rounds."
+            " to lack rounds in which the target's arm could be played, or the log's propensities"
+            " are wrong. The value leaves out rounds that the log lacks."
         )
     if told.effective_sample_size < _FEW:
         alarms.append(f"The effective sample size is below {_FEW}: few rounds decide the value.")
@@ -255,17 +255,18 @@ def _limits(
     alone = rows.episodes[-1] + 1 == len(rows) and not rows.of_decisions
     fixed = "The target and q" if own_q else "The target"
     told = {
-        f"{fixed} must not come from the rewards of this log. Otherwise the value may be far off,"
-        " and the interval does not cover that. Use other data to find them.": True,
+        f"{fixed} must not come from the rewards of this log: use other data. Otherwise the value"
+        " may be far off, and the interval does not cover this error.": True,
         "The interval holds for a number of episodes that was fixed beforehand.": interval
         == "bernstein",
         "The interval is approximate, and holds for many episodes.": interval == "bootstrap",
-        "The interval takes episodes as independent. Policies that learn make them dependent: there"
-        " interval='betting' is proved.": interval != "betting",
+        "The interval assumes that episodes are independent, but the episodes of a policy that"
+        " learns are dependent. For such episodes interval='betting' is proved.": interval
+        != "betting",
         "The interval assumes that no weight can exceed the largest of the log.": assumed,
-        "Clipped weights bias the value, which the interval does not cover.": clip is not None,
+        "Clipped weights bias the value. The interval does not cover this bias.": clip is not None,
         "The interval does not cover errors of the model q.": estimator == "DM",
         "Each row counts as a draw of its own, because no column names the draws.": alone,
-        "The value is that of rounds like those of the log.": True,
+        "The value holds for rounds like those of the log.": True,
     }
     return [sentence for sentence, holds in told.items() if holds]

@@ -384,7 +384,7 @@ class Release:
     # What is said of it -----------------------------------------------------------------------
 
     def _breaks(self, targets: Sequence[str], sums: Sequence[Sums], cut: bool) -> Iterator[str]:
-        yield "The values are those of people like those of the log, at that time."
+        yield "The values hold for people like those of the log, at the time of the log."
         if self.records_per_user > 1:
             yield "There are no intervals, because the records of a person may resemble each other."
         else:
@@ -393,7 +393,10 @@ class Release:
                 " beforehand."
             )
         lo = self.reward_range[0] if self.default_reward is None else self.default_reward
-        yield f"A missing reward counts as {lo:g}, and one outside the range as the nearer end."
+        yield (
+            f"A missing reward counts as {lo:g}. A reward outside the range counts as the nearer"
+            " end."
+        )
         if self.protects == RECORDS:  # where it must not be told whether that happened
             yield (
                 f"If the log plays an arm with a probability below 1 / {self.largest_weight:g},"
@@ -405,8 +408,8 @@ class Release:
             if one.overlap_is_missing:
                 yield (
                     f"{name}: the mean weight differs from 1. The log lacks rounds in which the"
-                    " target's arm could be played, its propensities are wrong, or weights were"
-                    " cut. The value leaves out such rounds."
+                    " target's arm could be played, the log's propensities are wrong, or weights"
+                    " were cut. The value leaves out what is missing or cut."
                 )
 
     def _ledger(self, rows: int, moved: float, targets: int) -> Ledger:
@@ -443,8 +446,8 @@ class Release:
             source=_PROOF,
             caveats=(
                 *source.caveats,
-                "What a policy has released from the same records costs its own budget: the two"
-                " add up",
+                "A policy's releases from the same records cost a budget of their own: the two"
+                " costs add up",
             ),
             simulated=not source.secure,
         )

@@ -127,8 +127,8 @@ def _columns_of(target: Any) -> tuple[list[str], list[str]]:
     told = target if isinstance(target, Mapping) else {target: target}
     if not all(isinstance(one, str) for one in told.values()):
         raise ArgumentError(
-            "target must name a column of the log with protects='contexts and rewards': the"
-            " target's probability of the arm of each record. Arms and contexts are not read",
+            "target must name a column of the log with protects='contexts and rewards'. The column"
+            " holds the target's probability of the arm of each record",
             "target",
         )
     return [str(name) for name in told], list(told.values())
@@ -154,8 +154,8 @@ def _refuse_unprotected(policy: Mapping[str, Any], release: Release) -> None:
     else:
         return
     raise ArgumentError(
-        f"target must be a policy with {without}, got one without: its choices would reveal what it"
-        " learned from these records",
+        f"target must be a policy with {without}, got one without: the target's choices would"
+        " reveal what the target learned from these records",
         "target",
     )
 

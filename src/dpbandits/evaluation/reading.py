@@ -112,7 +112,7 @@ def _opened(path: str | os.PathLike[str], columns: Columns) -> Frame:
     where = Path(path)
     if not where.exists():
         raise ArgumentError(
-            f"log must be an existing file or folder, got {os.fspath(path)!r}, which is none",
+            f"log must be an existing file or folder, got {os.fspath(path)!r}",
             "log",
         )
     if where.is_dir():
@@ -123,7 +123,7 @@ def _opened(path: str | os.PathLike[str], columns: Columns) -> Frame:
     if where.suffix in (".dsjson", ".json", ".jsonl"):
         if columns.private:  # which are read line by line, and may lack rewards
             raise ArgumentError(
-                "log must be a table where rewards are private, got lines of JSON", "log"
+                "log must be a table if its rewards are private, got lines of JSON", "log"
             )
         return dsjson.read(where)
     text = read_text_table("log", path)
@@ -148,7 +148,9 @@ def _parquet(path: Path) -> Frame:
     try:
         table: Frame = parquet.read_table(path)
     except pa.ArrowException:  # whose words may hold an entry
-        raise ArgumentError(f"log must be a file of Parquet, got another: {path}", "log") from None
+        raise ArgumentError(
+            f"log must be a Parquet file, got a file of another format: {path}", "log"
+        ) from None
     return table
 
 
@@ -236,8 +238,8 @@ def _propensity(rows: Rows, there: Sequence[object], name: str, read: Any) -> np
     refuse_propensities(found)
     if every is not None and (np.abs(found - every) > _DIFFERENT).any():
         raise ArgumentError(
-            "propensities must give the propensity of each row's arm, got another in row"
-            f" {rows.kept[(np.abs(found - every) > _DIFFERENT).argmax()]}",
+            "propensities must agree with the propensity of each row's arm, got another value in"
+            f" row {rows.kept[(np.abs(found - every) > _DIFFERENT).argmax()]}",
             "propensities",
         )
     return found
@@ -280,9 +282,9 @@ def _episodes(table: Frame, name: str | None, kept: np.ndarray) -> np.ndarray:
     codes = _codes(table, name, "episode", kept)
     if (codes < 0).any():
         raise ArgumentError(
-            f"log (column {name!r}) must name the draw of each recorded row, got a row without."
-            " Versions that did not log draws leave it empty: where the policy draws anew in each"
-            " round, take episode='number'",
+            f"log (column {name!r}) must name the draw of each recorded row, got a row without a"
+            " name. Earlier versions did not log draws: if the policy draws anew in each round,"
+            " give episode='number'",
             "log",
         )
     return codes

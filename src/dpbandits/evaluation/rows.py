@@ -107,9 +107,9 @@ def refuse_propensities(propensity: np.ndarray) -> None:
     """Refuse a log with unknown propensities."""
     if unknown := int(np.isnan(propensity).sum()):
         raise ArgumentError(
-            f"log must hold the propensity of each decision. It is unknown in {unknown:,} of"
-            f" {propensity.size:,} rows. Thompson sampling and FTPL have no formula for it. Use the"
-            " log of a policy with known propensities, such as a holdout",
+            f"log must hold the propensity of each decision, got none in {unknown:,} of"
+            f" {propensity.size:,} rows: Thompson sampling and FTPL have no formula for"
+            " propensities. Use the log of a policy with known propensities, such as a holdout",
             "log",
         )
 
@@ -119,16 +119,14 @@ def refuse_missing_overlap(rows: Rows, target: np.ndarray) -> None:
     certain = (rows.propensity >= 1.0 - _ROUNDING) & (chosen(target, rows.arms) < 1.0 - _ROUNDING)
     if count := int(certain.sum()):
         raise ArgumentError(
-            "log must leave each arm of the target a chance, got propensity 1 in"
-            f" {count:,} of {len(rows):,} rows in which the target may choose another arm: those"
-            " rows show nothing of other arms. Policies that draw nothing, such as Arms and Linear,"
-            " log the propensity 1. Evaluate from decisions that were drawn at random, such as"
-            " those of a holdout (held_out=True)",
+            f"log must leave each arm of the target a chance, got propensity 1 in {count:,} of"
+            f" {len(rows):,} rows in which the target may choose another arm. Arms and Linear draw"
+            " nothing, and log 1: evaluate from decisions that were drawn at random, such as those"
+            " of a holdout (held_out=True)",
             "log",
         )
     if not (chosen(target, rows.arms) > 0.0).any():
         raise ArgumentError(
-            "target must choose arms that the log has, got one that never chooses the arm of the"
-            " log: every weight is 0",
+            "target must choose the log's arm in at least one row, got weight 0 in every row",
             "target",
         )

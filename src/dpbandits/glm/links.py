@@ -118,8 +118,8 @@ class Link:
         reach = real("reach", reach, 0.0)
         if reach > self.farthest:
             raise ArgumentError(
-                f"reach must be at most {self.farthest:g} for the link {self.name!r}, got {reach!r}"
-                ". It is the bound on features times that on the parameter",
+                f"reach must be at most {self.farthest:g} for the link {self.name!r}, got"
+                f" {reach!r}. reach is the bound on features times the bound on the parameter",
                 "reach",
             )
         points = np.linspace(-reach, reach, _POINTS)

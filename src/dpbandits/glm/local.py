@@ -191,7 +191,7 @@ class Curator:
         See also: ``LocalChannel.device``, ``receive``.
         """
         if self.is_over:
-            raise DPBanditsError("all batches are over")
+            raise DPBanditsError("there is no open batch, because all batches have ended")
         model = self._model
         public = self.batch, self.estimate.copy(), self._score, self._weight, self._noise_channel
         return LocalChannel(*public, model.noise, model._step, model.seed)

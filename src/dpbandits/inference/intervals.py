@@ -326,7 +326,9 @@ def asked(
         )
     b, c = difference
     if b == c:
-        raise ArgumentError(f"difference must have two arms, got {b!r} twice", "difference")
+        raise ArgumentError(
+            f"difference must have two different arms, got {b!r} twice", "difference"
+        )
     return Differences([(number("difference", b), number("difference", c))], 1)
 
 

@@ -92,9 +92,14 @@ class DecisionLog:
         rows: int = 10_000,
     ) -> None:
         if not isinstance(policy, Policy):
-            raise ArgumentError(f"policy must be a policy, got {type(policy).__name__}", "policy")
+            raise ArgumentError(
+                f"policy must be a Policy, such as dpb.Arms(...), got {type(policy).__name__}",
+                "policy",
+            )
         if flag("features", features) and policy.card.hides_contexts:
-            raise ArgumentError("features must be False where contexts are private", "features")
+            raise ArgumentError(
+                "features must be False where contexts are private, got True", "features"
+            )
         self._with = {"reward": flag("rewards", rewards), "contexts": features}
         self._policy = weakref.ref(policy)  # which may be let go, and loaded again
         most = integer("rows", rows, 1)
@@ -103,7 +108,7 @@ class DecisionLog:
             self.folder.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError):
             raise ArgumentError(
-                f"folder must be a folder, or not be there yet, got a file: {os.fspath(folder)!r}",
+                f"folder must be a folder or a new path, got a file: {os.fspath(folder)!r}",
                 "folder",
             ) from None
         told = schema(rewards=rewards, max_rounds=policy.max_rounds)

@@ -219,7 +219,9 @@ def _refuse_long(policy: Policy, n: int) -> None:
 
 def _refuse(policy: Policy) -> None:
     if not isinstance(policy, Policy):
-        raise ArgumentError(f"policy must be a policy, got {type(policy).__name__}", "policy")
+        raise ArgumentError(
+            f"policy must be a Policy, such as dpb.Arms(...), got {type(policy).__name__}", "policy"
+        )
     rounds = policy.session.rounds
     if not policy.learns_off_policy:
         wrong = (

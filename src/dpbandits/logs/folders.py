@@ -120,7 +120,7 @@ def read_table(argument: str, folder: str | os.PathLike[str], *, fit: bool = Fal
     if not paths:
         raise ArgumentError(
             f"{argument} must be a folder that DecisionLog wrote, with files {_FILES}, got"
-            f" {os.fspath(folder)!r}, which has none",
+            f" {os.fspath(folder)!r}, which has no such file",
             argument,
         )
     tables = [_read(argument, path) for path in paths]
@@ -193,10 +193,10 @@ def refuse_unrecorded(frame: Frame) -> None:
     if (recorded == 0.0).any():
         first, more = int((recorded == 0.0).argmax()), int((recorded == 0.0).sum()) - 1
         raise ArgumentError(
-            "frame (column 'recorded') must hold no False if the log is private, got False in"
-            f" row {first}{f', and in {more:,} more' if more else ''}: such a round may belong to"
-            " a person who is in the log already. Leave out these rows. If no person is in the log"
-            " twice, leave out the column instead",
+            "frame (column 'recorded') must hold no False if the log is private, got False in row"
+            f" {first}{f', and in {more:,} more' if more else ''}: such a round may belong to a"
+            " person who is in the log already. Leave out these rows, or the column if no person is"
+            " in the log twice",
             "frame",
         )
 
@@ -230,7 +230,7 @@ def _read(argument: str, path: Path) -> pa.Table:
     ]
     whole = pa.table(columns, schema=schema(rewards=rewards))
     if whole["life"].null_count or whole["number"].null_count:
-        raise _foreign(argument, path, "one with rows without life and number")
+        raise _foreign(argument, path, "one whose rows lack a life or number")
     return whole.replace_schema_metadata({_REWARDS: str(rewards), _MOST: told.get(_MOST, "None")})
 
 
@@ -248,7 +248,9 @@ def _cast(argument: str, path: Path, table: pa.Table, field: pa.Field) -> pa.Chu
                 return column.cast(field.type)
         except pa.ArrowException:  # whose words hold an entry
             pass
-    raise _foreign(argument, path, f"one with another column {field.name!r}")
+    raise _foreign(
+        argument, path, f"one whose column {field.name!r} is not as DecisionLog writes it"
+    )
 
 
 def _foreign(argument: str, path: Path, got: str) -> ArgumentError:
@@ -277,8 +279,8 @@ def _decisions(argument: str, table: Frame) -> tuple[np.ndarray, np.ndarray]:
     keyed = codes >= 0
     if (half := keyed == np.isnan(numbers)).any():
         raise ArgumentError(
-            f"{argument} must hold both life and number of a decision in each row, and no such"
-            f" pair twice, got a violation in row {half.argmax()}",
+            f"{argument} must hold the life and number of a decision in each row, and each such"
+            f" pair once, which does not hold in row {half.argmax()}",
             argument,
         )
     numbers = np.where(keyed, numbers, np.arange(codes.size))

@@ -148,9 +148,8 @@ def _contexts(
     if features is None:
         if taken:
             raise ArgumentError(
-                f"features must be given, for {policy.preset} takes contexts: names of"
-                " columns, or an array for each record; a log of decisions has them in the column"
-                " 'features'",
+                f"features must be given for {policy.preset}, as names of columns or an array for"
+                " each record. A log of decisions has features in the column 'features'",
                 "features",
             )
         return None

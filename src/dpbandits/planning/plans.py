@@ -163,8 +163,8 @@ class Plan:
         if world is None or self.rounds < self.horizon:
             raise ArgumentError(
                 f"rounds must equal the horizon, {self.horizon}, to find a budget for a regret, got"
-                f" {self.rounds}. Make the plan anew with rounds={self.horizon} and an environment:"
-                " it must simulate all rounds",
+                f" {self.rounds}. Make the plan anew with rounds={self.horizon} and an environment,"
+                " because the plan must simulate all rounds",
                 "rounds",
             )
         if self.budget is None:
@@ -324,9 +324,9 @@ class Plan:
         what = rounds if self.setting.best_arm else "regret"
         yield f"Measured: {what}, in {self.runs} runs of {self.rounds:,} rounds."
         if self.setting.rewards != "law" and gaps_of(self.setting.environment) is not None:
-            yield "The arms that were simulated never change: nothing is said of others."
+            yield "The simulated arms never change. The plan says nothing of arms that change."
         if self.rounds < self.horizon:
-            yield f"Nothing is said of later rounds, up to {self.horizon:,}."
+            yield f"The plan says nothing of later rounds, up to {self.horizon:,}."
         yield from self._beside()
         if self.budget is None:
             return
@@ -397,8 +397,8 @@ class Plan:
             yield f"In the worst case {decides if meet > self.horizon else leaves}."
         if self.setting.experts and not (self.table["promise"] < self.horizon).any():
             yield (
-                "All bounds are at least the horizon, so none says more than the range of rewards"
-                " does."
+                "All bounds are at least the horizon. So no bound says more than the range of"
+                " rewards does."
             )
 
     def _crossover(self) -> int | None:

@@ -81,8 +81,8 @@ class Setting(DecisionProblem):
         if self.gaps is not None and self.shows != "no contexts":
             what = "the experts' advice" if self.shows == "advice" else "the features of a round"
             raise ArgumentError(
-                f"gaps must not be given where the setting has {self.shows}, because gaps do"
-                f" not tell {what}",
+                f"gaps must not be given where the setting has {self.shows}, because gaps do not"
+                f" determine {what}",
                 "gaps",
             )
         world = self.simulated

@@ -123,7 +123,9 @@ def regret_on(
         ArgumentError: there are several environments.
     """
     if (several := curves["environment"].nunique()) > 1:
-        raise ArgumentError(f"ax must get results of one environment, got {several}")
+        raise ArgumentError(
+            f"ax must be given only for results of one environment, got results of {several}"
+        )
     figure = ax.figure
     own = figure.look if isinstance(figure, Drawing) else STYLE
     with matplotlib.rc_context(own if style is None else look_of(style).settings):

@@ -83,7 +83,7 @@ class Drawing(Figure):
             ArgumentError: the path ends in neither, or no numbers are known.
         """
         if self.behind is None:
-            raise ArgumentError("figure must have numbers, got one that is empty")
+            raise ArgumentError("figure must show numbers, got an empty figure")
         return self.behind.save(Path(path))
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:

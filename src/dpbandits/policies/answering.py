@@ -278,6 +278,6 @@ class Answering(Kept):
         if not self._uses_clock:
             raise ArgumentError(
                 f"{name} must not be {what}: this policy has no clock. A policy made with a time,"
-                " such as answers_within='6h', has one",
+                " such as answers_within='6h', has a clock",
                 name.removesuffix("()"),
             )

@@ -73,8 +73,8 @@ def _multiplier(policy: Policy, kind: str) -> str:
     family = policy.channel.family
     if family == CERTIFIED:
         return (
-            "Gaussian noise would cost as much privacy if its standard deviation were the"
-            " sensitivity times this number"
+            "Gaussian noise would cost as much privacy with a standard deviation of this number"
+            " times the sensitivity"
         )
     if family == HEMISPHERE:
         return "1 / epsilon, for the epsilon that the device spends on one report"

@@ -27,14 +27,15 @@ if TYPE_CHECKING:
 Policy = Any  # whose module imports this one
 
 _TOGETHER = (
-    "They assume that an arm's mean stays the same. If the means of all arms move together,"
+    "Intervals assume that an arm's mean stays the same. If the means of all arms move together,"
     " differences stay unbiased, but an interval is proved for one_sum=True alone.",
-    "They assume that the difference of the two means stays the same. Both may move together.",
+    "Intervals assume that the difference of the two means stays the same. Both means may move"
+    " together.",
 )
 _TARGETS = (
-    "They assume that the mean of each target stays the same: that of people to whom all arms were"
-    " open, if they had got the target's arm. The target's arm must be fixed before the arm is"
-    " drawn."
+    "Intervals assume that the mean of each target stays the same. This is the mean of people to"
+    " whom all arms were open, had they got the target's arm. The target's arm must be fixed before"
+    " the arm is drawn."
 )
 VALUE = (
     "A target's value is the mean reward, had everybody got the target's arm. Its interval comes"
@@ -250,7 +251,7 @@ class HeldOut:
             ArgumentError: an argument is out of range, or there is one arm only.
         """
         if self.n_arms == 1:
-            raise ArgumentError("decided must be asked of two arms or more")
+            raise ArgumentError("decided() needs two arms or more")
         number = self.session.arms.number
         against = None if control is None else number("control", control)
         with self._policy._lock:
@@ -312,7 +313,7 @@ class HeldOut:
         numbers = [one for one in numbers if one != against]
         if not numbers:
             none = "no targets" if not self.targets else "no other target than the control"
-            raise ArgumentError(f"values must not be asked of a holdout with {none}")
+            raise ArgumentError(f"values() needs a holdout with targets, got {none}")
         asked_for = numbers if against is None else [*numbers, against]
         sums, releases = self._joined(asked_for, others)
         found = Intervals.of(
@@ -364,7 +365,10 @@ class HeldOut:
                 parts.append(one._read(numbers))
                 releases += one.ledger.releases
             if met & lives:
-                raise ArgumentError("others must have no releases of this or another one", "others")
+                raise ArgumentError(
+                    "others must not repeat a release, got one that is in two of the holdouts",
+                    "others",
+                )
             met |= lives
         return parts[0].joined(parts[1:]), releases
 

@@ -91,7 +91,7 @@ def read(place: Place) -> Saved:
     first = next(held.rows, None)
     with of_this_version(place):
         if first is None or first.kind != ABOUT:
-            raise ValueError("it does not name its policy")
+            raise ValueError("the first row does not name the policy")
         about = json.loads(Stamps(None).checked(first, place).content or b"")
         if about["version"] not in _FORMATS:
             raise StateFileError(f"{place} has format {about['version']}; {OTHER_FORMAT}")

@@ -111,14 +111,14 @@ def unknown_argument(cls: Any, name: str, known: Iterable[str]) -> str:
     name.
     """
     if name in RENAMED:
-        return f"it is called {RENAMED[name]}"
+        return f"the argument is now called {RENAMED[name]}"
     if not any(name in _numbers(budget) for budget in examples()):
         return close_name(name, known)
     taken = cls.example_budgets()
     if not taken:
-        return "it belongs to a budget, and this policy has no privacy"
+        return f"{name} belongs to a budget, and this policy has no privacy"
     holders = [repr(one) for one in taken if name in _numbers(one)]
-    return f"it belongs to the budget: budget={' or '.join(holders or map(repr, taken))}"
+    return f"{name} belongs to the budget, as in budget={' or '.join(holders or map(repr, taken))}"
 
 
 def _missing(cls: Any, names: Sequence[str], given: Mapping[str, Any]) -> str:

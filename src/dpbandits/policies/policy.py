@@ -204,8 +204,8 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
         """
         if self._serving:
             raise ArgumentError(
-                f"{self._serving} must be False for pull(): this policy is the server of"
-                " people's devices, and device() has the arm",
+                f"{self._serving} must be False for pull(): this policy serves people's devices,"
+                " which get their arm from device()",
                 self._serving,
             )
         name = checked_user(user, self.max_rounds)
@@ -403,8 +403,8 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
             ArgumentError: the policy takes neither reports nor messages.
         """
         raise ArgumentError(
-            "the policy has no devices: make it with reports=True or messages=True, if its class"
-            " takes one of them"
+            "the policy has no devices: make the policy with reports=True or messages=True, if its"
+            " class takes one of them"
         )
 
     # Arms -------------------------------------------------------------------------------------

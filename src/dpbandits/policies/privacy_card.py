@@ -299,6 +299,12 @@ def schedule(policy: Policy) -> str:
     settings, default = policy.settings, f"{policy.default_reward:g}"
     if policy.takes_reports and policy.budget is not None:
         default += ", with noise like that of any report"
+    if policy._serving:
+        came = "a report" if policy._serving == "reports" else "the shuffler's output for a batch"
+        return (
+            f"whenever the server receives {came}. An answer that is missing or not a number counts"
+            f" as {default}"
+        )
     within = policy.answers_within
     if within is None:
         return (
@@ -311,7 +317,7 @@ def schedule(policy: Policy) -> str:
             f" which then counts as {default}"
         )
     if isinstance(within, str):
-        plus = f"later by at most 1/60 of {within} or 1 s, whichever is longer"
+        plus = f"later by at most the longer of 1 s and 1/60 of {within}"
         wait = f"{within} after the last decision of an {_EPISODE}, or {plus}"
     else:
         wait = f"{within:,} decisions" if within else "at the first decision"

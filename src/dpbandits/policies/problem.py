@@ -161,11 +161,11 @@ def written(name: str, arguments: Mapping[str, Any]) -> str:
 
 _COMPARED = "The policy's regret was compared with that of others at equal budgets."
 _MEASURED = (
-    f"{_COMPARED} No policy had less, except some that often miss the best arm"
+    f"{_COMPARED} No other policy had less regret, except some that often miss the best arm"
     " (docs/defaults/measured)."
 )
 _MEASURED_WITH_FEATURES = (
-    f"{_COMPARED} On every instance it was at most 1.2 times the least regret. Policies that often"
+    f"{_COMPARED} On every instance its regret was at most 1.2 times the least. Policies that often"
     " miss the best arm were left out (docs/defaults/features)."
 )
 _UNMEASURED = "The policy's regret was not compared with that of others."
@@ -405,8 +405,8 @@ class DecisionProblem:
             )
         if self.link is not None and (fixed or not seen):
             raise ArgumentError(
-                "link must be given with features or person, because it is a function of them, got"
-                f" {self.link!r}",
+                "link must be given with features or person, because a link is a function of"
+                f" features, got {self.link!r}",
                 "link",
             )
         words = ("features", "person", "experts", "drift")
@@ -416,8 +416,8 @@ class DecisionProblem:
             others = [other for other in clashing if other in said]
             if name in said and others:
                 raise ArgumentError(
-                    f"{name}={getattr(self, name)!r} does not go with {others[0]}: no policy here"
-                    " serves both",
+                    f"{name}={getattr(self, name)!r} cannot be combined with {others[0]}: no policy"
+                    " here serves both",
                     name,
                 )
 

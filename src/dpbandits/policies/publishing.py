@@ -180,7 +180,7 @@ class Publishing(Kept):
         with self._lock:
             self._refuse_without("decided")
             if self.n_arms == 1:
-                raise ArgumentError("decided must be asked of two arms or more")
+                raise ArgumentError("decided() needs two arms or more")
             against = None if control is None else self.session.arms.number("control", control)
             estimates = self.estimates
             assert estimates.sums is not None
@@ -210,7 +210,7 @@ class Publishing(Kept):
         """Refuse a question that needs intervals."""
         why = no_intervals(self)
         if why:
-            raise ArgumentError(f"{asked} must not be asked of {self.preset}: {why}")
+            raise ArgumentError(f"{asked}() has no answer for {self.preset}: {why}")
 
     @property
     def _leader(self) -> int | None:

@@ -18,31 +18,31 @@ Policy = Any  # whose module imports this one
 # Integers of secure noise are drawn with a parameter that is rounded up by less, in grid steps.
 _ROUNDED = 2.0**-19
 CHOSEN = (
-    "They hold for one method, and one difference or one control, that were chosen beforehand."
-    " Differences that are picked afterwards are not covered."
+    "Intervals hold for one method, and one difference or one control, that were chosen beforehand."
+    " They do not cover differences that are picked afterwards."
 )
 DECIDING = (
     "The answer may be asked at any time, and with several gaps. A control has to be chosen"
     " beforehand. All arms count, also retired ones."
 )
 _SEARCHES = (
-    "The search has a rule of its own. It may end sooner, because it counts each of equal arms as"
-    " right."
+    "The search has a rule of its own. The search may end sooner, because it accepts any of several"
+    " arms that are equally good."
 )
 COUNTED = (
     "Rounds and releases count the answers that came. Anyone who also sees the decisions can"
     " compute how many answers of each arm are missing. No noise hides this."
 )
 BREAK_ALL = (
-    "They assume that an arm's mean stays the same. Where means change over time, the difference of"
-    " two arms may be far off.",
+    "Intervals assume that an arm's mean stays the same. Where means change over time, the"
+    " difference of two arms may be far off.",
     "People may decline an arm, or take another one. Each mean is that of the people who took the"
     " arm, so a difference may compare different people.",
     CHOSEN,
 )
 OF_A_TABLE = (
-    "They assume that the table has all releases, and that the noise of each sum has exactly the"
-    " given law. Missing answers count as the table has them."
+    "Intervals assume that the table has all releases, and that the noise of each sum has exactly"
+    " the given law. Missing answers count as they do in the table."
 )
 
 
@@ -159,7 +159,7 @@ def what_breaks(policy: Policy) -> Iterator[str]:
     yield from BREAK_ALL
     at_once = counts_answers(policy)
     missing = (
-        "is not counted. The intervals are wrong if it depends on rewards whether people answer"
+        "is not counted. The intervals are wrong if rewards influence whether people answer"
         if at_once
         else f"counts as {policy.default_reward:g}"
     )
@@ -173,8 +173,8 @@ def what_breaks(policy: Policy) -> Iterator[str]:
             " where the shuffler fills up a batch."
         )
     yield (
-        "If an arm was retired and added again, the batch that this interrupted is left out. The"
-        " intervals are wrong if unreleased rewards decided when this happened."
+        "If an arm was retired and added again, the interrupted batch is left out. The intervals"
+        " are wrong if unreleased rewards decided when the arm was retired or added."
     )
     yield "A cancelled decision has no reward. Means are those of all other decisions."
     if at_once:
@@ -185,7 +185,7 @@ def what_breaks(policy: Policy) -> Iterator[str]:
         yield COUNTED
     yield from what_breaks_any(policy)
     if policy.session.exchange.learned:
-        yield "They use this policy's own releases, and not those of other workers."
+        yield "Intervals use this policy's own releases, and not those of other workers."
 
 
 def breaks_decisions(policy: Policy) -> Iterator[str]:

@@ -176,16 +176,19 @@ class Terms:
         if not restored or promise.holds is None:
             return promise
         times = "once" if restored == 1 else f"{restored} times"
-        told = f"the policy was restored {times} from a copy, and drops what the copy held"
+        told = (
+            f"the policy was restored {times} from a copy, and dropped the unreleased records of"
+            " that copy"
+        )
         if self.settings.max_rounds is None:
-            assumed = f"{told}; a person contributes one round to all of its lives together"
+            assumed = f"{told}; a person contributes one round to all lives of the policy together"
             return replace(promise, assumptions=(*promise.assumptions, assumed))
         limit = promise.holds.kept_in(gaussian=self.channel.keeps_gdp)
         holds = promise.holds.of((restored + 1) * limit.amount, limit.currency)
         caveat = (
             f"The policy was restored {times} from a copy, which does not tell who came later. A"
-            f" user may have up to {self.settings.max_rounds} recorded rounds in each of"
-            f" {restored + 1} lives. Hence only {restored + 1} times the budget holds"
+            f" user may have up to {self.settings.max_rounds} recorded rounds in each of the"
+            f" policy's {restored + 1} lives. Hence only {restored + 1} times the budget holds"
         )
         own = tuple(
             one.replace("over the whole run", "in each life of the policy")
@@ -208,10 +211,8 @@ class Terms:
                 decides = "rewards do not"
                 if self.card.hides_contexts:
                     decides = "neither contexts nor rewards do"
-                yield (
-                    f"chance decides who is held out, and {decides}: a person is in releases of the"
-                    " bandit or of the holdout, never of both, which the policy enforces"
-                )
+                yield f"chance decides who is held out, and {decides}"
+                yield "nobody is in releases of both bandit and holdout, which the policy enforces"
                 if self.settings.holdout.targets:
                     yield "arms of the holdout's targets depend on rewards only through releases"
             yield from own
@@ -232,8 +233,8 @@ class Terms:
         rounds = "1 round" if most == 1 else f"{most} rounds"
         yield "a person always comes under the same name"
         yield (
-            f"a user reports at most {rounds} over the whole run, which their device must enforce:"
-            " the policy's own count protects nobody from the party that runs it"
+            f"a user reports at most {rounds} over the whole run, which their device must enforce,"
+            " because the policy's own count protects nobody from the party that runs the policy"
             if local
             else f"a user has at most {rounds} recorded over the whole run, and at most one in a"
             " release, which the policy enforces"

@@ -67,7 +67,7 @@ class Turns:
         self.lock.release()
         raise ReentryError(
             "nothing was done: this call interrupted another call in the same thread, as a signal"
-            " handler does. Set a flag in the handler, and act on it between calls"
+            " handler does. Set a flag in the handler, and act on the flag between calls"
             " (docs/serving/operations.md)"
         )
 

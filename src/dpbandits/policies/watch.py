@@ -19,8 +19,8 @@ _CLIPPED = "%d answers lay outside of reward_range %r and were clipped to it: th
 _MISSING = "%d answers to %d pulls, %.0f %%, were missing and count as default_reward"
 _LATE = "%d answers to %d pulls came too late and were dropped: a larger answers_within may help"
 _SCALED = (
-    "feature vectors longer than context_bound=%g are scaled to it, and lose their length: %d so"
-    " far. Give a larger context_bound, or scale the features"
+    "feature vectors longer than context_bound=%g are shortened to this length: %d so far. Give a"
+    " larger context_bound, or scale the features"
 )
 
 

@@ -361,8 +361,8 @@ def multiplier_of(family: int, cost: float, currency: Currency, alpha: float = m
         return 1.0 / math.sqrt(cost)
     name = next(kind.name for kind in FAMILIES.values() if kind.family == family)
     raise ArgumentError(
-        f"budget must be of another notion for {name} noise, whose cost cannot be counted in"
-        f" {currency!r}"
+        f"budget must be of another notion for {name} noise, because {currency!r} cannot count the"
+        " cost of this noise"
     )
 
 

@@ -74,5 +74,5 @@ def refuse_wide_noise(scale: float, grid: float, widest: float = WIDEST) -> None
     """Raise ArgumentError where noise of that scale is too wide on the grid."""
     if scale / grid > widest:
         found = f"the noise would be {scale / grid:g} grid units wide"
-        what = f"coarser: {found}, at most {widest:g} stay within 64 bits"
+        what = f"coarser: {found}, and only {widest:g} units fit into 64 bits"
         raise ArgumentError(f"grid must be {what}", "grid")

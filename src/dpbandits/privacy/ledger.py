@@ -450,9 +450,10 @@ class Ledger:
         if self.meter is None or not len(span):
             return np.full(len(span), np.inf)
         noises = np.column_stack((span[:, SPAN.family], noise[:, NOISE.multiplier]))
-        kinds, which = np.unique(noises, axis=0, return_inverse=True)
-        costs = [self.meter.cost(int(family), float(multiplier)) for family, multiplier in kinds]
-        return np.array(costs)[which.ravel()]
+        # A pair is one complex number, because rows take eight times as long to sort.
+        pairs = noises.view(np.complex128).ravel()
+        kinds, which = np.unique(pairs, return_inverse=True, equal_nan=False)
+        return np.array([self.meter.cost(int(one.real), one.imag) for one in kinds.tolist()])[which]
 
     def _worst_lines(self) -> np.ndarray:
         span, costs = self._arrays.span[: len(self)], self._costs()

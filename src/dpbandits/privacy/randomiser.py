@@ -342,7 +342,7 @@ class SymmetricChannel(VectorChannel):
         """
         given = as_numbers(matrix)
         if given.ndim != 2 or not 0 < given.shape[0] == given.shape[1]:
-            raise ArgumentError("matrix must be one of real numbers, shape (d, d)", "matrix")
+            raise ArgumentError("matrix must hold real numbers, and have shape (d, d)", "matrix")
         known = np.abs(given) < 1e100
         entries = np.where(known & known.T, given, 0.0)
         entries = 0.5 * (entries + entries.T)  # an error would tell of what is in it

@@ -64,7 +64,7 @@ def curve(
     """
     shapes = {column.shape for column in columns}
     if len(shapes) != 1:
-        raise ArgumentError(f"columns must have one shape, got {sorted(shapes)}")
+        raise ArgumentError(f"columns must all have the same shape, got {sorted(shapes)}")
     data = np.stack(columns, axis=-1)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         value, error, units = (_over_instances if len(data) > 1 else _over_runs)(data, statistic)

@@ -68,8 +68,8 @@ class Key:
             raise Problem(
                 403,
                 "forbidden",
-                f"This key does not have the role {role}. An operator makes one that has it:"
-                f" dpbandits keys add --role {role}.",
+                f"This key does not have the role {role}. An operator makes such a key: dpbandits"
+                f" keys add --role {role}.",
             )
 
 
@@ -232,7 +232,7 @@ class Keys:
         left = min(most, left + (now - since) * key.per_second)
         if left < 1.0:
             wait = (1.0 - left) / key.per_second
-            raise Problem(429, "too-many", "This key is used too often.", retry_after=wait)
+            raise Problem(429, "too-many", "This key sends too many requests.", retry_after=wait)
         self._buckets[key.id] = left - 1.0, now
 
 

@@ -224,8 +224,8 @@ class Declaration:
         for word in ("baseline", "answers_within") if policy._serving else ():
             if getattr(self, word, None) is not None or word in self.words:
                 raise ArgumentError(
-                    f"{word} must not be given with {policy._serving}=true: devices decide, and"
-                    " send what they have",
+                    f"{word} must not be given with {policy._serving}=true: people's devices choose"
+                    " arms, and there is no deadline for what they send",
                     word,
                 )
         if policy._serving == "messages":

@@ -170,7 +170,9 @@ class Estimates:
         title = "Estimates" if self.reason else f"Estimates of {self._subject}"
         note = f"After {self._count}." if not self.reason else f"None: {self.reason}."
         if self.low is not None:
-            note += " Intervals hold at all releases together; intervals() says what breaks them."
+            note += (
+                " Intervals hold at all releases together. intervals() tells when they do not hold."
+            )
         return glance(title, *self.table(), note=note)
 
     @property
@@ -278,5 +280,8 @@ class Diagnostics:
 
     def _repr_html_(self) -> Html:
         rows = [[name, f"{n:,}"] for name, n in asdict(self).items()]
-        note = "They depend on answers: the guarantee does not cover them, so publish none of them."
+        note = (
+            "These numbers depend on answers. The guarantee does not cover them, so do not publish"
+            " them."
+        )
         return glance("Diagnostics, for the operator alone", ["answers", ""], rows, note)

@@ -27,8 +27,8 @@ from .steps import Steps, called_from_python, cross_by, steps_of
 # Passed where nothing is drawn, so that all budgets of an algorithm share its compiled code.
 _UNUSED = np.random.default_rng(0)
 _NO_BOUND = (
-    "the kernels of this policy have declared a smaller sensitivity than a record has. This is a"
-    " bug in its class"
+    "a record moved the policy's sum by more than the declared sensitivity. This is a bug in the"
+    " policy's class"
 )
 
 

@@ -191,7 +191,7 @@ class Session(Running):
         retired = tuple(sorted({*self.rounds.retired, arm}))
         if len(retired) == self.arms.count:
             raise ArgumentError(
-                "arm must not be the only arm that is not retired, got"
+                "arm must not be the last arm that is not retired, got"
                 f" {self.arms.name(arm) or arm!r}",
                 "arm",
             )

@@ -101,7 +101,7 @@ class Pinned:
             RoundError: there must be no such batch.
         """
         if people < self.least:
-            least = f"and least allows no fewer than {self.least:,}"
+            least = f"and 'least' allows no fewer than {self.least:,}"
             raise RoundError(f"the server wants batches of {people:,} people, {least}")
         if people > self.most:
             most = f"and at most {self.most:,} are allowed"

@@ -95,7 +95,7 @@ def _key(folder: Path, given: Any) -> str:
             found = ""
     else:
         raise ArgumentError(
-            "key must be { env = NAME } or { file = PATH }: where to find the key of the service",
+            "key must be { env = NAME } or { file = PATH }, with the key of the service",
             "key",
         )
     if not found.strip():
@@ -111,8 +111,8 @@ def _pinned(folder: Path, words: Any) -> Pinned:
     _check("experiments", words, _OWN, {"name", "config", "least"})
     if ("closes" in words) == ("every" in words):
         raise ArgumentError(
-            'closes must be "full" (a batch closes when it is full), or every must be given'
-            " instead (it closes after a time)",
+            'closes must be "full", or left out with every. With closes a batch closes when'
+            " it is full, with every after a time",
             "closes",
         )
     choice("closes", words.get("closes", "full"), ("full",))

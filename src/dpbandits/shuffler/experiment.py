@@ -120,7 +120,8 @@ class Experiment:
             return 0.0
         if not await asyncio.to_thread(self._store.forget):
             raise StoreError(
-                "another process reads the store, and so its log still has deleted records"
+                "the log of the store still has deleted records, because another process reads the"
+                " store"
             )
         left = LOOK if opened.closes is None else opened.closes - time.time()
         return max(0.0, min(left, self._looked + LOOK - time.monotonic()))

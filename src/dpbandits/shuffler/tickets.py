@@ -38,7 +38,7 @@ class Tickets:
         except OSError as error:
             raise ArgumentError(
                 f"tickets must name the file of the secret, got {path}: {error.strerror}. The"
-                " command dpbandits shuffle --ticket USER FILE makes it",
+                " command dpbandits shuffle --ticket USER FILE makes this file",
                 "tickets",
             ) from None
         if len(self._secret) != _BYTES:

@@ -71,15 +71,15 @@ def clipping_in_words(reward_range: Interval | None, support: Interval | None) -
     their support is unknown.
 
     >>> clipping_in_words([0.0, 1.0], [-1.0, 1.0])
-    'rewards outside [0, 1] are clipped: those of this environment lie in [-1, 1]'
+    'rewards outside [0, 1] are clipped: rewards of this environment lie in [-1, 1]'
     >>> clipping_in_words([0.0, 1.0], [None, None])
-    'rewards outside [0, 1] are clipped: those of this environment have no bounds'
+    'rewards outside [0, 1] are clipped: rewards of this environment have no bounds'
     """
     if reward_range is None or support is None or _holds(reward_range, support):
         return None
     (lo, hi), (low, high) = reward_range, support
     bounds = "have no bounds" if low is None or high is None else f"lie in [{low:g}, {high:g}]"
-    return f"rewards outside [{lo:g}, {hi:g}] are clipped: those of this environment {bounds}"
+    return f"rewards outside [{lo:g}, {hi:g}] are clipped: rewards of this environment {bounds}"
 
 
 def warn_of_clipping(
@@ -91,15 +91,15 @@ def warn_of_clipping(
     if None in support and isinstance(environment, ArmsEnvironment):
         means = environment.means()
         known = [float(means.min()), float(means.max())]
-        what_lies = f", and mean rewards in [{means.min():g}, {means.max():g}]"
+        what_lies = f" (mean rewards: {means.min():g} to {means.max():g})"
     for policy in policies:
         effect = clipping_in_words(clipping_range(policy), support)
         if effect is not None and environment.holds_data:  # whose ends are somebody's rewards
             effect = f"{effect.partition(':')[0]}, and some of these data are"
         if effect is not None and None not in known and not _holds(policy.reward_range, known):
             message = (
-                f"{policy.preset} in {environment!r}: {effect}{what_lies}; this biases what"
-                " is learnt, see reward_range"
+                f"{policy.preset} in {environment!r}: {effect}{what_lies}. Clipping biases what the"
+                " policy learns: choose another reward_range"
             )
             warnings.warn(message, ClippingWarning, stacklevel=stacklevel)
 

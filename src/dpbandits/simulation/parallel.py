@@ -114,8 +114,8 @@ def play_out(policy: Policy, state: State, advance: Callable[[], int]) -> Ledger
     while (status := advance()) != DONE:
         if status == BAD_SENSITIVITY:
             raise DPBanditsError(
-                f"the kernels of {policy!r} have declared a smaller sensitivity than a record has."
-                " This is a bug in its class"
+                f"a record moved the sum of {policy!r} by more than the declared sensitivity. This"
+                " is a bug in the policy's class"
             )
         if status == LEDGER_FULL:
             # Compiled code cannot allocate, so it pauses for this.

@@ -391,16 +391,15 @@ def _dumped_for_others(task: Task) -> bytes:
     def refuse(one: Any) -> None:
         if getattr(type(one), "holds_data", False):
             raise ArgumentError(
-                f"environment must hold no data, because a cluster is sent none, got {one!r}",
+                "environment must hold no data, because data are not sent to a cluster, got"
+                f" {one!r}",
                 "environment",
             )
 
     try:
         return _dumped(task, refuse)
     except (AttributeError, TypeError, pickle.PicklingError) as error:
-        raise ArgumentError(
-            f"cluster cannot be sent what a policy or adversary has: {error}"
-        ) from None
+        raise ArgumentError(f"cluster cannot receive this policy or adversary: {error}") from None
 
 
 def _made(policy_class: type[Policy], config: dict[str, Any]) -> Policy:

@@ -402,7 +402,8 @@ def _check_fit(policy: Policy, log: LoggedTrial) -> None:
         )
     if policy.sees and log.times is not None:
         raise ArgumentError(
-            f"policies must see no contexts where the log has times, got {policy!r}", "policies"
+            f"policies must take no contexts if the log has times of answers, got {policy!r}",
+            "policies",
         )
     if policy.sees:
         taken, has = what_is_taken(type(policy)), log.dimension

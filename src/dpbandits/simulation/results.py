@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 KEYS = ["environment", "policy", "budget"]
 _FORMAT = 3  # of saved results
 _TABLE = "dpbandits."  # before the names of further tables
+_MANY = 1000  # runs from which it is faster to draw runs, one by one, than how often each is drawn
 _WEIGHTS = 1 << 22  # of the bootstrap that are held at a time
 _LARGEST = 2**31 - 1  # bytes that a piece of metadata may take
 
@@ -216,7 +217,7 @@ class Result:
         curves, styles = titled(self.summary()), policy_styles(self.settings)
         if ax is not None:
             if bounds is not None or width is not None:
-                raise ArgumentError("ax must come without bounds and width")
+                raise ArgumentError("ax must not be given together with bounds or width")
             regret_on(ax, curves, styles, style=style, yscale=yscale)
             figure = ax.get_figure(root=True)
             assert figure is not None
@@ -381,8 +382,8 @@ def load_table(path: str | Path, *keys: str) -> tuple[pd.DataFrame, SettingsByKe
         extra = json.loads(table.schema.metadata[b"dpbandits"])
         if extra.pop("format", None) != _FORMAT:
             raise StateFileError(
-                f"{path} was saved by another version of dpbandits, in a format that this one does"
-                " not read; simulate again"
+                f"{path} was saved by another version of dpbandits, in a format that this version"
+                " does not read; simulate again"
             )
         settings = keyed(map(PolicySetting.from_dict, extra.pop("settings")))
         for name, packed in table.schema.metadata.items():
@@ -427,7 +428,10 @@ def bootstrap_band(
 
 def bootstrap_weights(runs: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
     """How often each resample, a row, draws each run, as a share."""
-    return rng.multinomial(runs, np.full(runs, 1.0 / runs), size=resamples) / runs
+    if runs < _MANY:
+        return rng.multinomial(runs, np.full(runs, 1.0 / runs), size=resamples) / runs
+    drawn = (rng.integers(runs, size=runs) for _ in range(resamples))
+    return np.stack([np.bincount(each, minlength=runs) for each in drawn]) / runs
 
 
 def weighted_band(

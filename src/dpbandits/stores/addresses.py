@@ -37,7 +37,11 @@ def place_at(where: Place | Address) -> Place:
         return FilePlace(Path(path))
     address, _, key = path.partition("#")
     if not key:
-        raise ArgumentError("path must name a place of the store: add # and its key", "path")
+        raise ArgumentError(
+            "where must name a place of the store: add # and the policy's key, as in"
+            " sqlite:///policies.db#key",
+            "where",
+        )
     return _database(address).place(unquote(key))
 
 
@@ -62,7 +66,7 @@ def store_at(where: Store | Address) -> Store:
     if not _is_address(path):
         return FolderStore(Path(path))
     if "#" in path:
-        raise ArgumentError("path must name a store, without '#' and the key of a policy", "path")
+        raise ArgumentError("where must name a store, without '#' and the key of a policy", "where")
     return _database(path)
 
 
@@ -70,7 +74,7 @@ def _path(where: object, wanted: str) -> str:
     path = os.fspath(where) if isinstance(where, str | os.PathLike) else b""
     if isinstance(path, str) and path:
         return path
-    raise ArgumentError(f"path must name {wanted}, got {shown(where)}", "path")
+    raise ArgumentError(f"where must name {wanted}, got {shown(where)}", "where")
 
 
 def _is_address(path: str) -> bool:
@@ -92,5 +96,5 @@ def _database(address: str) -> Store:
 
         return PostgreSQLStore(address)
     raise ArgumentError(
-        "path must name a file, or a database that begins with sqlite:/// or postgresql://", "path"
+        "an address must be a path, or begin with sqlite:/// or postgresql://", "where"
     )

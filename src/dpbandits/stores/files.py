@@ -347,7 +347,8 @@ def _first(file: IO[bytes], path: Path) -> _Frame:
     file.seek(0)
     if file.read(len(MAGIC)) != MAGIC:
         raise StateFileError(
-            f"{path} is damaged, cut short, or no saved policy: it does not begin like one"
+            f"{path} is damaged, cut short, or no saved policy: its first bytes are not those of a"
+            " saved policy"
         )
     frame = _frame_at(file)
     if frame is None or frame.end != os.fstat(file.fileno()).st_size:

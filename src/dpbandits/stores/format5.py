@@ -73,12 +73,12 @@ def claim5(path: Path, life: str, saves: int) -> Iterator[None]:
     claimed, latest = _claims(life)
     if claimed.exists():
         raise ClaimError(
-            f"{path} has been loaded before, or another save of the same policy has; {WHY}"
+            f"{path}, or another save of the same policy, has been loaded before; {WHY}"
         )
     if latest is not None and saves < latest[0]:
         raise ClaimError(
             f"{path} is save {saves} of a policy that was saved {latest[0]} times; only the last"
-            f" one can be loaded; {WHY}"
+            f" save can be loaded; {WHY}"
         )
     claimed.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -101,7 +101,7 @@ def is_superseded5(life: str, saves: int) -> bool:
 def _claims(life: str) -> tuple[Path, tuple[int, bool] | None]:
     """The claim of a life, and its last save, with whether a release was announced since."""
     if not isinstance(life, str) or not re.fullmatch(r"[\w -]{1,64}", life):  # it names files
-        raise StateFileError(f"the file is no saved policy: its life is named {shown(life)}")
+        raise StateFileError(f"the file is no saved policy: its identifier 'life' is {shown(life)}")
     folder = state_folder() / "claims"
     with suppress(FileNotFoundError):
         saves, announced = json.loads((folder / f"{life}.latest").read_bytes())

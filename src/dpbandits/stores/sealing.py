@@ -202,7 +202,7 @@ class Sealer:
         except OSError as error:
             raise StoreError(
                 f"{self.path} has keys that nothing needs, and could not be removed:"
-                f" {error.strerror}; remove it"
+                f" {error.strerror}. Remove this file"
             ) from error
 
     @contextmanager
@@ -218,8 +218,8 @@ class Sealer:
     def _key(self, number: int) -> bytes:
         if number not in self._keys:
             raise StateFileError(
-                f"{self.path} has no key {number}, with which this was sealed: bring the state"
-                " folder along, or use dpbandits restore"
+                f"{self.path} has no key {number}, with which a saved policy was sealed: copy the"
+                " state folder, too, or use dpbandits restore"
             )
         return self._keys[number]
 

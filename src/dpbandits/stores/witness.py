@@ -53,7 +53,7 @@ def checked_life(name: object) -> str:
     """The name of a life, which names files; a ``StateFileError`` for anything else."""
     if isinstance(name, str) and _LIFE.fullmatch(name):
         return name
-    raise StateFileError(f"the file is no saved policy: its life is named {shown(name)}")
+    raise StateFileError(f"the file is no saved policy: its identifier 'life' is {shown(name)}")
 
 
 class _Note(NamedTuple):
@@ -160,20 +160,20 @@ class Witness:
         known = self._last
         if known is None:
             raise ClaimError(
-                f"{place} cannot be loaded: the state folder {self.path.parent} knows nothing of"
-                " it, and a copy may run elsewhere. Bring the state folder along, or use dpbandits"
-                f" restore; {WHY}"
+                f"{place} cannot be loaded: the state folder {self.path.parent} has no record of"
+                " this policy, and a copy may run elsewhere. Copy the state folder, too, or use"
+                f" dpbandits restore; {WHY}"
             )
         if mark.life not in (known.life, known.heir):
             raise ClaimError(
-                f"{place} has been loaded before, or another copy of it has: use that one, or"
+                f"{place}, or another copy of it, has been loaded before: use the loaded policy, or"
                 f" dpbandits restore; {WHY}"
             )
         if mark.number < known.number:
             raise ClaimError(
                 f"{place} ends with batch {mark.number:,}, and the policy has made"
-                f" {known.number:,}: it is an older copy, or was cut; find the newest one, or use"
-                f" dpbandits restore; {WHY}"
+                f" {known.number:,}: this is an older copy, or was cut. Find the newest copy, or"
+                f" use dpbandits restore; {WHY}"
             )
 
     def is_behind(self, mark: Mark) -> bool:

@@ -200,7 +200,9 @@ class Dask:
                     " memory"
                 ) from None
             except (CancelledError, CommClosedError):
-                raise DPBanditsError(f"the scheduler {self.cluster} is gone") from None
+                raise DPBanditsError(
+                    f"the scheduler {self.cluster} does not answer any more"
+                ) from None
             _compare(machines, answer)
             yield number, answer
 

@@ -56,8 +56,8 @@ def of_study(study: Study) -> Origin:
         listed = {name for name, value in entry.items() if isinstance(value, list)}
         if getattr(kinds[entry["kind"]], "holds_data", False) and listed - {"arm_names"}:
             raise ArgumentError(
-                f"environments[{i}] must name a file of data, as LoggedTrial.read does: a cluster"
-                " is sent no data"
+                f"environments[{i}] must name a file of data, as LoggedTrial.read does, because"
+                " data are not sent to a cluster"
             )
     return {"study": study.config, **of_modules(study.config["imports"], study.folder)}
 
@@ -101,8 +101,8 @@ def carry_out(order: str) -> Outcome:
             cell = _found(asked)
     if cell is None:
         raise DPBanditsError(
-            "it has other data than the study, or makes other features of them: the same files must"
-            f" be in the same place, and processors be equal; it has {machine()}"
+            "its data or features differ from those of the study. Put the same files in the same"
+            f" place, and use equal processors; the worker has {machine()}"
         )
     return cell.compute(1, lambda done, total: None)
 
@@ -177,11 +177,13 @@ def _made(origin: Origin) -> Sequence[Cell]:
         return cells
     for name, digest in origin["modules"].items():
         if _imported.get(name, digest) != digest:
-            raise DPBanditsError(f"it has imported another {name}: start the worker again")
+            raise DPBanditsError(
+                f"it has imported another version of {name}: start the worker again"
+            )
     study = parse(dict(origin["study"]), "the study", Path(origin["folder"]))
     for name, digest in origin["modules"].items():
         if (found := _imported.setdefault(name, _digest_of(name))) != digest:
-            raise DPBanditsError(f"it has another {name}, of digest {found[:8]}")
+            raise DPBanditsError(f"it has another version of {name}, of digest {found[:8]}")
     return cells_of(study)
 
 

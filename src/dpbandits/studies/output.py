@@ -118,9 +118,14 @@ def read_results(folder: Path) -> tuple[StudyRecord, dict[str, Any]]:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         config = manifest["study"]
         if "environments" not in config:
-            raise ArgumentError(f"folders must have results of a study, got those of {folder}")
+            raise ArgumentError(
+                f"folders must have results of a study, got other results in {folder}"
+            )
         if manifest["code"] != code_digest():
-            raise ArgumentError(f"folders must have results of this code, got those of {folder}")
+            raise ArgumentError(
+                "folders must have results of this version of the code, got those of another"
+                f" version in {folder}"
+            )
         replay, bounds = folder / "replay.parquet", folder / "bounds.csv"
         record = StudyRecord(
             title=manifest["title"],
@@ -135,7 +140,9 @@ def read_results(folder: Path) -> tuple[StudyRecord, dict[str, Any]]:
             bounds=pd.read_csv(bounds, float_precision="round_trip") if bounds.exists() else None,
         )
     except (FileNotFoundError, KeyError, TypeError, json.JSONDecodeError):
-        raise ArgumentError(f"folders must be those of `dpbandits run`, got {folder}") from None
+        raise ArgumentError(
+            f"folders must be folders that `dpbandits run` wrote, got {folder}"
+        ) from None
     return record, manifest
 
 

@@ -182,8 +182,8 @@ def _text(argument: str, path: str | os.PathLike[str]) -> str:
         text = content.decode("utf-16" if marked else "utf-8-sig")
     except UnicodeDecodeError:
         raise ArgumentError(
-            f"{argument} must be a text file in UTF-8, got {path}: of a spreadsheet, export"
-            " 'CSV UTF-8'",
+            f"{argument} must be a text file in UTF-8, got {path}: export a spreadsheet as 'CSV"
+            " UTF-8'",
             argument,
         ) from None
     if (before := text.find("\0")) >= 0:
@@ -265,7 +265,8 @@ def _check_names(
     twice = [name for i, name in enumerate(names) if name in names[:i]]
     if twice:
         raise ArgumentError(
-            f"{argument} must name its columns differently; {path} has two called {twice[0]!r}",
+            f"{argument} must give each column its own name; {path} has two columns called"
+            f" {twice[0]!r}",
             argument,
         )
     if not names:

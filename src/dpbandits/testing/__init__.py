@@ -76,7 +76,7 @@ def _refuse_parts(given: Any) -> None:
     kind = given if isinstance(given, type) else type(given)
     if issubclass(kind, Part):
         raise TypeError(
-            f"{kind.__name__} is a part: check a policy that has it, as in"
+            f"{kind.__name__} is a part: check a policy that has this part, as in"
             f" check_policy(Arms(3, budget=ZCDP(0.5), index={kind.__name__}()))"
         )
 

@@ -9,6 +9,7 @@ from dpbandits.algorithms.maths.dense import (
     invert,
     solve_lower,
     solve_upper,
+    tridiagonalise,
 )
 from dpbandits.papers.concentrated.design import add_outer, dot, multiply
 
@@ -102,3 +103,15 @@ def test_eigenvalues_and_eigenvectors_agree_with_numpy(n, rank):
     assert np.sort(found) == pytest.approx(np.linalg.eigvalsh(a), abs=1e-12 * n)
     assert columns.T @ columns == pytest.approx(np.eye(n), abs=1e-12)
     assert columns * found @ columns.T == pytest.approx(a, abs=1e-12 * n)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 12])
+@pytest.mark.parametrize("rank", [0, 1, 12])
+def test_the_tridiagonal_form_has_the_same_eigenvalues(n, rank):
+    root = RNG.normal(size=(n, min(n, rank)))
+    a = root @ root.T - 0.3 * np.eye(n)
+    turned, work = padded(a), np.full(n, np.nan)
+    tridiagonalise(turned, work, n)
+    below = np.diag(turned[:n, :n], -1)
+    found = np.diag(np.diag(turned[:n, :n])) + np.diag(below, -1) + np.diag(below, 1)
+    assert np.linalg.eigvalsh(found) == pytest.approx(np.linalg.eigvalsh(a), abs=1e-13 * n)

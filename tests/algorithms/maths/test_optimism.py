@@ -55,7 +55,7 @@ def ridge_after(rounds, d, ridge, rng):
     points = rng.standard_normal((rounds, d)) * np.geomspace(1.0, 1e-3, d)
     precision = ridge * np.eye(d) + points.T @ points
     factor, inverse, work = np.zeros((d, d)), np.zeros((d, d)), np.zeros(d)
-    eigenvalue = smallest_eigenvalue(precision, ridge, factor, 1e-6)
+    eigenvalue = smallest_eigenvalue(precision, ridge, 1e-6, factor, np.empty((3, d)))
     longest = inverse_norm_bound(precision, eigenvalue)
     factorise(precision, 0.0, factor, d)
     invert(factor, inverse, d)

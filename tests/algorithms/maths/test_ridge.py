@@ -89,15 +89,47 @@ def test_what_is_not_positive_definite_has_no_factor():
 
 
 @SIZES
-@pytest.mark.parametrize("condition", [1.0, 1e2, 1e6])
+@pytest.mark.parametrize("condition", [1.0, 1e2, 1e6, 1e12])
 @pytest.mark.parametrize("seed", range(5))
 def test_the_smallest_eigenvalue_is_bounded_from_below_and_tightly(d, condition, seed):
     matrix = 3.0 * spd(d, seed, condition)
     true = np.linalg.eigvalsh(matrix)[0]
     for floor, tightness in product((1e-3, 0.5, 2.9), (1e-6, 0.1)):
-        found = ridge.smallest_eigenvalue(matrix, floor, np.zeros((d, d)), tightness)
+        factor, work = np.full((d, d), np.nan), np.full((3, d + 1), np.nan)
+        found = ridge.smallest_eigenvalue(matrix, floor, tightness, factor, work)
         assert found <= true * (1 + 1e-14 * condition + 1e-12)
-        assert found >= true * (1 - 1e-5 - tightness)
+        assert found >= true * (1 - 1e-5 - tightness) - np.diag(matrix).min() * 2.0**-39
+        assert found == halved(matrix, floor, tightness)  # to the bit
+
+
+@SIZES
+def test_shifts_are_decided_as_by_the_factor(d):
+    rng, factor, work = np.random.default_rng(d), np.zeros((d, d)), np.zeros((3, d))
+    for matrix in (spd(d, 1, 1e9), spd(d, 2) - 30.0 * np.eye(d)):  # the last is indefinite
+        slack = ridge.prepare_shifts(matrix, factor, work)
+        true = np.linalg.eigvalsh(matrix)[0]
+        distances = np.append(rng.normal(size=40) * 10.0 ** -np.arange(40.0), 0.0)
+        told = [
+            [ridge.exceeds(matrix, true + x, some, np.zeros((d, d)), work) for x in distances]
+            for some in (slack, np.inf)
+        ]
+        assert told[0] == told[1]  # an infinite slack leaves all to the factor
+        assert slack < 1e-12 * d * np.linalg.norm(matrix)
+
+
+def halved(matrix, low, tightness):
+    """The bound by halving the interval, with a Cholesky factor for each half."""
+    high = np.diag(matrix).min()
+    low = min(low, high)
+    for _ in range(40):
+        if high - low <= tightness * low:
+            return low
+        middle, factor = 0.5 * (low + high), np.zeros_like(matrix)
+        if dense.factorise(matrix, middle, factor, len(matrix)):
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 @pytest.mark.parametrize("search", [ridge.most_optimistic_of_few, ridge.most_optimistic_of_many])

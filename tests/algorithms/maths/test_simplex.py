@@ -89,3 +89,16 @@ def test_the_ends_of_the_unit_interval_belong_to_arms_that_can_be_drawn():
     assert draw(p, 0.0) == 1
     assert draw(p, 0.3) == 2
     assert draw(p, np.nextafter(1.0, 0.0)) == 2  # the shares sum to a little less than one
+
+
+@pytest.mark.parametrize("n", [1, 7, 5000])
+def test_exponentials_are_those_of_numpy_but_for_the_last_digits(n):
+    logs = -np.sort(np.random.default_rng(n).exponential(120.0, n))
+    logs[0] = 0.0
+    found = np.full(n, np.nan)
+    simplex.exponentials(2.0 * logs, 0.5, found)
+    near = logs > -700.0
+    assert found[0] == 1.0
+    assert np.all(np.abs(found[near] / np.exp(logs[near]) - 1.0) < 1e-15)
+    assert np.all(found[~near] == 0.0)
+    assert n < 5000 or not near.all()

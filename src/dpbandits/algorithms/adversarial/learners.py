@@ -355,7 +355,9 @@ def register_learner(name: str, learner: type[Learner]) -> None:
         ArgumentError: the name is no identifier.
     """
     if not (isinstance(name, str) and name.isidentifier()):
-        raise ArgumentError(f"name must be an identifier, got {name!r}", "name")
+        raise ArgumentError(
+            f"name must be a Python identifier, such as 'greedy', got {name!r}", "name"
+        )
     _LEARNERS[name] = learner
 
 
@@ -387,8 +389,8 @@ class Registered(Learner):
                 known = _LEARNERS.items()
                 takers = [repr(name) for name, one in known if constant in one.__dataclass_fields__]
                 raise ArgumentError(
-                    f"{constant} must be None for learner={self.learner!r}: it belongs to"
-                    f" {' or '.join(takers)}, got {value!r}",
+                    f"{constant} must be None for learner={self.learner!r}, because only"
+                    f" {' or '.join(takers)} takes {constant}, got {value!r}",
                     constant,
                 )
         super().__post_init__()

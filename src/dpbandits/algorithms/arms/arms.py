@@ -247,8 +247,8 @@ class ArmsShuffled(_HeldArms, ShuffledPolicy):
         """
         if index.randomised or index.learns_variance:
             raise ArgumentError(
-                "index must neither draw random numbers nor learn the variance of rewards with a"
-                f" shuffler, which adds up the rewards of one arm, got {index!r}",
+                "index must not draw random numbers or learn the variance of rewards where a"
+                f" shuffler adds up the rewards, got {index!r}",
                 "index",
             )
         return Composition(held_kernels(index, memory), composed_card(cls.card, index, memory))
@@ -270,7 +270,7 @@ class ArmsShuffled(_HeldArms, ShuffledPolicy):
         if messages and (shortest := parts["batches"].plan.first) > self._largest_batch:
             raise ArgumentError(
                 f"batches must have at most {self._largest_batch} rounds with messages=True,"
-                f" because devices take no larger ones, got {shortest}",
+                f" because devices refuse larger batches, got {shortest}",
                 "batches",
             )
         composition = self.composition(**parts)

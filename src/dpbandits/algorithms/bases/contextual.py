@@ -267,8 +267,8 @@ class AdvicePolicy(Shown):
 
     def _assumed(self) -> list[str]:
         return [
-            "the experts' advice is public, and depends on rewards only through releases: whatever"
-            " it says about a person is not protected"
+            "the experts' advice is public, and depends on rewards only through releases (nothing"
+            " protects what the advice says about a person)"
         ]
 
     def takes_shape(self, shape: tuple[int, ...], arm: int) -> bool:

@@ -21,7 +21,10 @@ from ...privacy.continual.toeplitz import ROOM
 from ...privacy.secure_sum import integer_counter
 
 MOST_ROUNDS = 10**12
-_FEW = 4096  # releases whose noise may be kept
+# Releases whose noise may be kept.  Secure square-root noise takes all exact summands, too, which a
+# store writes at every release: 10 MB for 60,000 of five numbers.  Saved policies go by this rule,
+# too, because they keep None: with another limit they would go on with another counter.
+_FEW = 4096
 
 COUNTERS: dict[str, Any] = {
     "tree": BinaryTree,
@@ -56,7 +59,7 @@ def counter_for(
         return HybridTree()
     if horizon is None or name is None:
         raise ArgumentError(
-            "horizon must be given, unless counter='hybrid': it is the largest number of rounds",
+            "horizon must be given as the largest number of rounds, unless counter='hybrid'",
             "horizon",
         )
     counter: Counter = COUNTERS[name](horizon)

@@ -303,18 +303,18 @@ class LinearPolicy(ContextualPolicy):
 
         >>> from dpbandits.algorithms import LinUCB
         >>> print(LinUCB(2, 3, radius_scale=0.1).regret_guarantee)
-        none: no theorem covers this confidence radius, and regret is only measured
+        none, because no theorem covers this confidence radius
         """
         if not self._has_radius:
-            return "none: there is no theorem, and regret is measured only"
+            return "none, because no theorem covers this policy"
         if not self._holds:
-            return "none: no theorem covers this confidence radius, and regret is only measured"
+            return "none, because no theorem covers this confidence radius"
         return (
-            f"if means are linear in features of length at most {self.context_bound:g}, |theta| is"
-            f" at most {self._parameter_bound:g}, rewards scatter by at most {self._scatter:g} and"
-            " no reward was lost, the confidence radius holds in all rounds at once with"
-            f" probability at least {1.0 - self._failure:g}. Then no round loses more than twice"
-            " the width of the arm that was played"
+            f"assume that means are linear in features of length at most {self.context_bound:g},"
+            f" |theta| is at most {self._parameter_bound:g}, rewards scatter by at most"
+            f" {self._scatter:g} and no reward was lost. Then, with probability at least"
+            f" {1.0 - self._failure:g}, the confidence radius holds in all rounds, and no round"
+            " loses more than twice the width of the arm that was played"
         )
 
     @property

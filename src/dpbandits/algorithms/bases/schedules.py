@@ -55,9 +55,9 @@ class Schedule(NamedTuple):
             capacity, last, end = max(capacity, end - last), end, next_release(end, *self)
         if (room := capacity * dimension) > _MOST_KEPT:
             raise ArgumentError(
-                f"horizon must be shorter, or growth smaller, for features of {dimension} numbers:"
-                f" the longest batch would keep {room} numbers, and at most {_MOST_KEPT} fit, got"
-                f" {horizon}",
+                f"horizon or growth must be smaller for features of {dimension} numbers, got"
+                f" horizon={horizon}: the longest batch would keep {room} numbers in memory, and at"
+                f" most {_MOST_KEPT} are allowed",
                 "horizon",
             )
         return {"capacity": capacity, "last": last}

@@ -96,7 +96,9 @@ class ShuffledPolicy(Policy):
         for name, only, why in _ON_DEVICES:
             if messages and options.get(name, only) != only:
                 raise ArgumentError(
-                    f"{name} must be {only} with messages=True: {why}, got {options[name]!r}", name
+                    f"{name} must be {only} with messages=True, because {why}, got"
+                    f" {options[name]!r}",
+                    name,
                 )
         return {"messages": messages, "dropout": dropout}
 
@@ -142,8 +144,8 @@ class ShuffledPolicy(Policy):
     ) -> Decision:
         if self.takes_reports:
             raise ArgumentError(
-                "messages must be False for pull(). With messages=True a batch plays device().arm;"
-                " pass the shuffler's output to receive()",
+                "messages must be False for pull(). With messages=True devices play device().arm,"
+                " and receive() takes the shuffler's output",
                 "messages",
             )
         given: Any = {"user": user, "available": available, "at": at, "targets": targets}
@@ -163,7 +165,8 @@ class ShuffledPolicy(Policy):
         people = self.session.coming()[1]
         if self.budget is not None and (people > _MOST or self.session.choices.found() is not None):
             raise ArgumentError(
-                "no batch is coming: one arm is left, and the policy has stopped learning"
+                "there is no next batch, because one arm is left and the policy has stopped"
+                " learning"
             )
         return self.protocol_for(people)
 
@@ -224,7 +227,7 @@ class ShuffledPolicy(Policy):
             ClaimError: as in ``update`` of other policies.
         """
         if not self.takes_reports:
-            raise ArgumentError("messages must be True for receive()", "messages")
+            raise ArgumentError("messages must be True for receive(), got False", "messages")
         if messages is None:
             return False
         with self._lock.step:
@@ -232,7 +235,7 @@ class ShuffledPolicy(Policy):
             version = self.session.rounds.recorded
             if messages.version != version:
                 raise ArgumentError(
-                    f"messages must have version {version}, as the coming batch has, got"
+                    f"messages must have version {version}, the version of the coming batch, got"
                     f" {messages.version!r}",
                     "messages",
                 )
@@ -254,12 +257,12 @@ class ShuffledPolicy(Policy):
             return []
         share = f"all but {100.0 * self._dropout:.3g} % of" if self._dropout else "all"
         return [
-            "a batch has as many people as the devices were told, which the shuffler enforces",
+            "the shuffler makes each batch as large as the devices were told",
             f"{share} the people of a batch add their noise, and keep it secret",
             "a person is in one batch only, and the shuffler takes only one record from them",
             "the time at which a batch closes does not depend on its rewards",
             *assumed_of_parties(),
-            "others see only the messages that leave the shuffler",
+            "nobody but the shuffler sees messages before they leave the shuffler",
             "until the shuffler adds up a batch, a reward has no protection of its own, because a"
             " person's share of the noise may be zero",
         ]
@@ -269,8 +272,8 @@ def assumed_of_parties() -> list[str]:
     """What a guarantee with devices, a shuffler and a server assumes of these."""
     return [
         "the shuffler fills up shorter batches with messages of noise alone",
-        "the shuffler knows this noise, so against the shuffler such messages count like people who"
-        " drop out",
+        "the shuffler knows this noise, so against the shuffler these messages count like those of"
+        " people who drop out",
         "the server and the shuffler never share what they see, not even later",
         "the party that runs the server holds none of the tickets with which people send messages",
         "programs and configurations come from a source that people trust",

@@ -282,12 +282,14 @@ class LocalPolicy(HiddenPolicy):
 
     def _checked_report(self, report: ArrayLike) -> np.ndarray:
         if not self.takes_reports:
-            raise ArgumentError("reports must be True for a policy that receives them", "reports")
+            raise ArgumentError(
+                "reports must be True for a policy that receives reports, got False", "reports"
+            )
         taken, size, most = as_numbers(report), self.statistic.size, self._most_reported
         if taken.shape != (size,) or not (np.abs(taken) <= most).all():
             raise ArgumentError(
-                f"report must hold {size} numbers between {-most:.6g} and {most:.6g}, as devices"
-                " send",
+                f"report must hold {size} numbers between {-most:.6g} and {most:.6g}, like the"
+                " reports that devices send",
                 "report",
             )
         return taken.astype(np.float64)

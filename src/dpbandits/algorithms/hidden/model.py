@@ -98,8 +98,10 @@ from ..maths.confidence import Walk, walk_norm
 from ..maths.dense import diagonalise, factorise, invert
 from ..maths.ridge import (
     dot,
+    exceeds,
     inverse_norm_bound,
     multiply,
+    prepare_shifts,
 )
 
 _ROOT = math.sqrt(2.0)
@@ -214,15 +216,16 @@ def _fill(params: Params, matrix: Matrix, release: Vector, shift: float) -> None
 def _sufficient_shift(params: Params, public: Public, m: int, wanted: float) -> float:
     """A shift of V, of lambda or more, that lifts all eigenvalues to ``wanted``, by bisection."""
     d, precision, factor = params.dimension, public.precision[m], public.factor[m]
-    shift, more = params.ridge, 4.0 * wanted
+    shift, more, work = params.ridge, 4.0 * wanted, public.inverse[m]  # which is filled later
     if factorise(precision, wanted - shift, factor, d):
         return shift
-    while not factorise(precision, wanted - shift - more, factor, d):
+    slack = prepare_shifts(precision, factor, work) if d >= 3 else np.inf
+    while not exceeds(precision, wanted - shift - more, slack, factor, work):
         more *= 2.0
     shift += more
     for _ in range(_HALVINGS):
         more *= 0.5
-        if factorise(precision, wanted - shift + more, factor, d):
+        if exceeds(precision, wanted - shift + more, slack, factor, work):
             shift -= more
     return shift
 

@@ -77,8 +77,8 @@ def refuse_unpublished(
     for name, default in {"clip": True, **REPAIR}.items():
         if (given := options.get(name, default)) != default:
             raise ArgumentError(
-                f"{name} must be {default!r} with {published}: the published radius allows"
-                f" nothing else, got {given!r}",
+                f"{name} must be {default!r} with {published}, because no published radius covers"
+                f" another value, got {given!r}",
                 name,
             )
 

@@ -442,7 +442,7 @@ class HiddenLinearShuffled(HiddenPolicy):
             return False
         if messages.version != (version := self.ledger.releases):
             raise ArgumentError(
-                f"messages must have version {version}, as the present chooser has, got"
+                f"messages must have version {version}, the version of the present chooser, got"
                 f" {messages.version!r}",
                 "messages",
             )
@@ -450,7 +450,9 @@ class HiddenLinearShuffled(HiddenPolicy):
 
     def _checked_protocol(self) -> CertifiedProtocol:
         if not self.takes_reports:
-            raise ArgumentError("messages must be True for a policy that receives them", "messages")
+            raise ArgumentError(
+                "messages must be True for a policy that receives messages, got False", "messages"
+            )
         if self.protocol is None:
             raise ArgumentError("budget must not be None for devices", "budget")
         return self.protocol
@@ -477,8 +479,8 @@ class HiddenLinearShuffled(HiddenPolicy):
             " keeps secret",
             "the shuffler lets a person into each batch at most once",
             *assumed_of_parties(),
-            "others see only the messages that leave the shuffler, which are"
-            f" {levels['shuffle']} (joint DP)",
+            "nobody but the shuffler sees messages before they leave the shuffler",
+            f"the messages that leave the shuffler are {levels['shuffle']} (joint DP)",
             f"before the shuffler, a person's messages alone are {levels['local']} (local DP)",
         ]
 

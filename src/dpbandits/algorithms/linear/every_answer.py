@@ -227,7 +227,7 @@ def record_pull(params: LinearParams, public: LinUCBPublic, arm: int, x: Vector,
     if rounds >= clock[CLOCK.refresh, m]:
         # The inverse loses digits; an old eigenvalue stays a lower bound, with a wider radius.
         factor, known = public.factor[m], facts[FACTS.eigenvalue, m]
-        known = smallest_eigenvalue(precision, known, factor, tightness_of(params))
+        known = smallest_eigenvalue(precision, known, tightness_of(params), factor, public.scratch)
         facts[FACTS.eigenvalue, m] = known
         facts[FACTS.longest, m] = inverse_norm_bound(precision, facts[FACTS.eigenvalue, m])
         factorise(precision, 0.0, factor, params.dimension)

@@ -243,7 +243,9 @@ def publish(params: LinearParams, public: OFULPublic, memo: Vector, release: Vec
     precision, grown, rounds = memo[: d * d].reshape((d, d)), memo[d * d], memo[d * d + 1]
     public.clock[CLOCK.releases] += 1
     public.facts[FACTS.log_det] += np.log(grown)
-    eigenvalue = smallest_eigenvalue(precision, params.ridge, public.factor, tightness_of(params))
+    eigenvalue = smallest_eigenvalue(
+        precision, params.ridge, tightness_of(params), public.factor, public.scratch
+    )
     public.facts[FACTS.longest] = inverse_norm_bound(precision, eigenvalue)
     late = False
     for i in range(d):

@@ -94,6 +94,38 @@ def invert(factor: Matrix, inverse: Matrix, n: int) -> None:
             inverse[i, j] = inverse[j, i] = 0.5 * (inverse[i, j] + inverse[j, i])
 
 
+@outlined
+def tridiagonalise(matrix: Matrix, work: Vector, n: int) -> None:
+    """Turn a symmetric matrix into a tridiagonal one with the same eigenvalues: the diagonal and
+    the entries below it; by Householder's reflections (Golub & Van Loan, Section 8.3).
+    """
+    for k in range(n - 2):
+        m, squares = n - k - 1, 0.0
+        v, w = matrix[k, k + 1 : n], work[:m]
+        for i in range(m):
+            squares += v[i] * v[i]
+            w[i] = 0.0
+        below = -np.sqrt(squares) if v[0] > 0.0 else np.sqrt(squares)
+        half = squares - v[0] * below  # of |v|^2, by what follows
+        v[0] -= below
+        matrix[k + 1, k] = below
+        if half == 0.0:
+            continue
+        for i in range(m):
+            row, a = matrix[k + 1 + i, k + 1 : n], v[i]
+            for j in range(m):
+                w[j] -= a * row[j]
+        along = 0.0
+        for i in range(m):
+            along += w[i] * v[i]
+        for i in range(m):
+            w[i] = (0.5 * (along / half) * v[i] - w[i]) / half
+        for i in range(m):
+            row, a, b = matrix[k + 1 + i, k + 1 : n], v[i], w[i]
+            for j in range(m):
+                row[j] -= a * w[j] + b * v[j]
+
+
 @kernel
 def _rotate(matrix: Matrix, vectors: Matrix, p: int, q: int, n: int) -> None:
     """Rotate two coordinates such that matrix[p, q] becomes 0."""

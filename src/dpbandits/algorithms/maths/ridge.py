@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...kernel import Generator, Matrices, Matrix, Vector, inlined, kernel, outlined
-from .dense import factorise, solve_upper
+from .dense import factorise, solve_upper, tridiagonalise
 
 WIDE = 8  # from this dimension on, vector instructions pay
 _SMALLEST = 1e-200  # of variances, which are divided by
@@ -21,6 +21,8 @@ _CAUTION = 2.0  # standard deviations that a mean may be nearer to the middle th
 _LEAST = 1e-3
 _PAYING = 0.1  # of the rounds that remain
 _HALVINGS = 40  # of the search for the smallest eigenvalue
+_FEW_HALVINGS = 8.0  # two to the number that cost as much as the tridiagonal form
+_ROUNDING = 1e-15  # of eigenvalues, over d times the norm
 
 
 @inlined
@@ -88,18 +90,66 @@ def add_observation(precision: Matrix, inverse: Matrix, x: Vector, n: int, work:
 
 
 @outlined
-def smallest_eigenvalue(matrix: Matrix, floor: float, factor: Matrix, tightness: float) -> float:
-    """A lower bound, from ``floor``, a known one; of a symmetric matrix."""
+def prepare_shifts(matrix: Matrix, factor: Matrix, work: Matrix) -> float:
+    """Prepare ``work``, three rows of d numbers or more, for ``exceeds``; returns its ``slack``."""
+    d, squares = matrix.shape[0], 0.0
+    for i in range(d):
+        for j in range(d):
+            factor[i, j] = matrix[i, j]
+            squares += matrix[i, j] * matrix[i, j]
+    tridiagonalise(factor, work[0], d)
+    for i in range(d):
+        work[1, i], work[2, i] = factor[i, i], factor[i, i - 1] ** 2
+    return _ROUNDING * d * np.sqrt(squares)
+
+
+@kernel
+def _pivots_are_positive(work: Matrix, shift: float, d: int) -> bool:
+    pivot = work[1, 0] - shift
+    for i in range(1, d):
+        if not pivot > 0.0:  # also for NaN
+            return False
+        pivot = work[1, i] - shift - work[2, i] / pivot
+    return pivot > 0.0
+
+
+@outlined
+def exceeds(matrix: Matrix, shift: float, slack: float, factor: Matrix, work: Matrix) -> bool:
+    """Whether all eigenvalues of a symmetric matrix exceed ``shift``, as ``factorise`` tells.
+
+    Householder's tridiagonal form costs as much as three factors, and answers for any shift in O(d)
+    time.  Rounding moves the eigenvalues of either by at most a small multiple of d eps times the
+    norm (Higham 2002, Chapters 10 and 19).  Only shifts nearer than ``slack``, which is larger,
+    need the factor.  An infinite one stands for no tridiagonal form.
+    """
+    d = matrix.shape[0]
+    if slack < np.inf:
+        if _pivots_are_positive(work, shift + slack, d):
+            return True
+        if not _pivots_are_positive(work, shift - slack, d):
+            return False
+    return factorise(matrix, shift, factor, d)
+
+
+@outlined
+def smallest_eigenvalue(
+    matrix: Matrix, floor: float, tightness: float, factor: Matrix, work: Matrix
+) -> float:
+    """A lower bound, from ``floor``, a known one; of a symmetric matrix.  ``work`` has three rows
+    of d numbers or more.
+    """
     high = matrix[0, 0]
     for i in range(1, matrix.shape[0]):
         high = min(high, matrix[i, i])
     # The eigenvalue is at most ``high``; rounding may have carried a known bound above that.
-    low = min(floor, high)
+    low, slack = min(floor, high), np.inf
+    if high - low > _FEW_HALVINGS * tightness * low:
+        slack = prepare_shifts(matrix, factor, work)
     for _ in range(_HALVINGS):
         if high - low <= tightness * low:
             break
         middle = 0.5 * (low + high)
-        if factorise(matrix, middle, factor, matrix.shape[0]):
+        if exceeds(matrix, middle, slack, factor, work):
             low = middle
         else:
             high = middle

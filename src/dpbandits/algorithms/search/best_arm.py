@@ -135,8 +135,8 @@ class BestArm(_Search):
     def _of_today(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         if "public.batches" in arrays:
             raise StateFileError(
-                "an earlier version of dpbandits began this search. It kept too little for the"
-                " present stopping rule. Use that version to end the search"
+                "an earlier version of dpbandits began this search, and kept too little for the"
+                " present stopping rule. Use the earlier version to end the search"
             )
         return dict(arrays)
 

@@ -92,7 +92,7 @@ class LoggedTrial(Environment):
         wanted = f"arms must hold every arm from 0 to {self.arms.max()}, got"
         # Some arm would be missing; said first because counting would fill the memory.
         if self.arms.max() >= self.arms.size:
-            raise ArgumentError(f"{wanted} {self.arms.size} records", "arms")
+            raise ArgumentError(f"{wanted} only {self.arms.size} records", "arms")
         self._digest = content(self.arms, self.rewards)
         self.support = (float(self.rewards.min()), float(self.rewards.max()))
         self.counts = np.bincount(self.arms)
@@ -164,7 +164,8 @@ class LoggedTrial(Environment):
         require_equally_long("arms and answered", self.arms, ended)
         if (early := ended < begun).any():
             raise ArgumentError(
-                f"answered must not be before asked, got that in row {early.argmax()}", "answered"
+                f"answered must not be before asked, got an earlier time in row {early.argmax()}",
+                "answered",
             )
         self.times = frozen(np.sort(begun))
         self.waits = frozen(np.where(np.isnan(ended), np.inf, ended - begun))

@@ -164,6 +164,6 @@ class Advised(AdviceEnvironment):
 def _over_arms(environment: Any) -> ArmsEnvironment:
     if not isinstance(environment, ArmsEnvironment):
         raise ArgumentError(
-            f"environment must be one over arms, got {environment!r}", "environment"
+            f"environment must be an ArmsEnvironment, got {environment!r}", "environment"
         )
     return environment

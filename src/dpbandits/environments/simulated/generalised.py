@@ -218,7 +218,7 @@ def _eigenvalues(dimension: int, decay: float, given: Any) -> np.ndarray:
     values = vector("eigenvalues", given, 0.0, 1.0 / dimension)
     if decay != 0.0 or values.size != dimension:
         raise ArgumentError(
-            f"eigenvalues must be {dimension} numbers, one per feature, without decay, got"
+            f"eigenvalues must be {dimension} numbers, one per feature, and decay must be 0, got"
             f" {values.size} numbers and decay={decay:g}",
             "eigenvalues",
         )

@@ -42,7 +42,8 @@ def linear_means(name: str, features: np.ndarray, theta: np.ndarray) -> np.ndarr
     """<theta, x> of every row x, where shapes fit and no product is too large for a float."""
     if features.shape[1] != theta.size:
         raise ArgumentError(
-            f"theta must have shape ({features.shape[1]},) as the {name} have, got ({theta.size},)",
+            f"theta must have shape ({features.shape[1]},), a number for each feature of the"
+            f" {name}, got ({theta.size},)",
             "theta",
         )
     with np.errstate(over="ignore", invalid="ignore"):

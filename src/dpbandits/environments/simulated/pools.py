@@ -215,16 +215,16 @@ class Recommendations(ContextEnvironment):
         require_equally_long("users and items", users, items)
         if items.max() >= size:
             raise ArgumentError(
-                f"items must be rows of the features, at most {size - 1}, got another number in row"
-                f" {int(items.argmax())}",
+                f"items must be row numbers of features, from 0 to {size - 1}, got another number"
+                f" in row {int(items.argmax())}",
                 "items",
             )
         likes = np.unique(np.column_stack([users, items]), axis=0)  # sorted by user, then by item
         _, counts = np.unique(likes[:, 0], return_counts=True)
         if size - counts.max() < self.n_arms - 1:
             raise ArgumentError(
-                f"per_round must be at most {size - counts.max() + 1}, as a user liked"
-                f" {counts.max()} of {size} items, got {per_round}",
+                f"per_round must be at most {size - counts.max() + 1}, because a user liked"
+                f" {counts.max()} of the {size} items, got {per_round}",
                 "per_round",
             )
         self.support, self.context_bound = (0.0, 1.0), longest(self.features)

@@ -169,7 +169,7 @@ def record_pull(
         clock[CLOCK.refresh] = clock[CLOCK.rounds] + max(16, clock[CLOCK.rounds] // 8)
     if params.calibration == TIGHT:
         public.facts[FACTS.eigenvalue] = smallest_eigenvalue(
-            public.precision, params.ridge, public.factor, 1e-6
+            public.precision, params.ridge, 1e-6, public.factor, public.scratch
         )
 
 

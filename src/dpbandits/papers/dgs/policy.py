@@ -368,10 +368,10 @@ class LinUCBDGS(LinearPolicy):
             value = perturbation**2
         if value is None:
             raise ArgumentError(
-                f"smallest_eigenvalue must be given for sensitivity={sensitivity!r}, got None. It"
-                " is lambda_0, the least eigenvalue of E[x x^T]."
-                " LinUCBDGS.estimate_eigenvalue(contexts) estimates it from public features."
-                " perturbation= enforces one, and sensitivity='tight' needs none",
+                f"smallest_eigenvalue must be given for sensitivity={sensitivity!r}, got None."
+                " LinUCBDGS.estimate_eigenvalue(contexts) estimates lambda_0, the least eigenvalue"
+                " of E[x x^T], from public features; perturbation= enforces one;"
+                " sensitivity='tight' needs none",
                 "smallest_eigenvalue",
             )
         if not value > DEGENERATE * most:
@@ -385,8 +385,8 @@ class LinUCBDGS(LinearPolicy):
         if self.clip and value > most * (1.0 + 1e-9):
             raise ArgumentError(
                 f"smallest_eigenvalue must be at most context_bound^2 / dimension = {most:.6g}, got"
-                f" {value:.6g}. Features within context_bound cannot have a larger one: give less,"
-                " or a larger context_bound",
+                f" {value:.6g}. Features within context_bound cannot have a larger eigenvalue: give"
+                " a smaller one, or a larger context_bound",
                 "smallest_eigenvalue",
             )
         return float(value)

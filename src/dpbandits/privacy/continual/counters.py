@@ -40,9 +40,9 @@ class Counter(ABC):
             raise ArgumentError(f"norm must be 1 (Laplace) or 2 (Gaussian), got {norm!r}", "norm")
         if norm == 1 and not self.pure:
             raise ArgumentError(
-                f"norm must be 2 (Gaussian) for {type(self).__name__}, got 1. A record changes all"
-                " later releases, and these changes add up to about the square root of the horizon."
-                " So Laplace noise would be very large. Use BinaryTree, HonakerTree or HybridTree",
+                f"norm must be 2 (Gaussian) for {type(self).__name__}, got 1: Laplace noise would"
+                " grow with about the square root of the horizon. Use BinaryTree, HonakerTree or"
+                " HybridTree",
                 "norm",
             )
         return self._column(norm)

@@ -122,11 +122,7 @@ class SqrtToeplitz(_Toeplitz):
         return _square_root(self.horizon, self.bits)
 
     def _first_columns(self, n: int) -> float:
-        c, _ = self.coefficients()
-        if n > 1:
-            c = np.cumsum(c)
-            c[n:] -= c[:-n].copy()
-        return math.sqrt(c @ c)
+        return _first_columns(self, n)
 
     def _row_squares(self, t: np.ndarray, norm: int) -> np.ndarray:
         _, b = self.coefficients()
@@ -156,6 +152,15 @@ class SqrtToeplitz(_Toeplitz):
     def _storage(self, n: int, norm: int) -> tuple[np.ndarray, int]:
         self.require_room(n)
         return self.coefficients()[1][None, :].copy(), self.horizon
+
+
+@functools.lru_cache(maxsize=64)  # secure noise asks for one with every release
+def _first_columns(counter: SqrtToeplitz, n: int) -> float:
+    c, _ = counter.coefficients()
+    if n > 1:
+        c = np.cumsum(c)
+        c[n:] -= c[:-n].copy()
+    return math.sqrt(c @ c)
 
 
 @functools.lru_cache(maxsize=8)
