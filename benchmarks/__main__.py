@@ -7,6 +7,7 @@ import os
 import platform
 import timeit
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import joblib
 import numba
@@ -58,13 +59,15 @@ GROUPS = {
 }
 
 _YARDSTICK = "sum(range(10**6))"
+_USUAL = 0.016  # seconds of it on the machine for which targets are set
 
 _READING = f"""
 Ratios are between figures of the same run, and the ones to trust.  What other figures are worth,
 the first line and the titles tell: how many cores this process may use; before and after a group,
 how many processes wanted one, averaged over the last minute (load), and how long {_YARDSTICK} takes
 in plain Python (yardstick), by which runs on other machines or at other times compare.  Targets are
-for size 1 on an idle machine.
+for size 1 on an idle machine.  Those in units of time are for a yardstick of {1e3 * _USUAL:g} ms,
+and grow with it.  Rows that miss their targets are marked, and listed at the end.
 """
 
 
@@ -72,13 +75,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = _parser().parse_args(arguments)
     console = Console(width=150)
     console.print(machine(), highlight=False)
+    targets, missed = 0, []
     for name in given.group or GROUPS:
-        before = state()
+        before = yardstick()
+        rows = list(GROUPS[name].rows(given.size))
+        after = yardstick()
         table = Table("measured", "value", "unit", "target", "remark")
-        for row in GROUPS[name].rows(given.size):
-            table.add_row(row.name, _written(row), row.unit, row.target, row.remark)
-        table.title = f"{name}, size {given.size:g}: {before} before, {state()} after"
+        slowness = min(before.seconds, after.seconds) / _USUAL
+        for row in rows:
+            told, unmet = row.target, row.missed(slowness)
+            table.add_row(
+                row.name, _written(row), row.unit, f"{told}, missed" if unmet else told, row.remark
+            )
+            missed += [f"{name}: {row.name.strip()}"] if unmet else []
+            targets += bool(told)
+        table.title = f"{name}, size {given.size:g}: {before} before, {after} after"
         console.print(table)
+    console.print(f"{len(missed)} of {targets} targets missed", *missed, sep="\n  ", markup=False)
 
 
 def machine() -> str:
@@ -88,11 +101,19 @@ def machine() -> str:
     return f"{joblib.cpu_count()} cores, {platform.machine()}, {versions}"
 
 
-def state() -> str:
+class Yardstick(NamedTuple):
     """How busy the machine is, and how fast."""
+
+    load: str
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"load {self.load} and yardstick {1e3 * self.seconds:.1f} ms"
+
+
+def yardstick() -> Yardstick:
     load = f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown"
-    seconds = min(timeit.repeat(_YARDSTICK, number=1, repeat=5))
-    return f"load {load} and yardstick {1e3 * seconds:.1f} ms"
+    return Yardstick(load, min(timeit.repeat(_YARDSTICK, number=1, repeat=5)))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,6 +1,6 @@
-"""What it costs to keep a policy: batches of calls in a database beside calls in memory, the
-synchronised writes of a call, and how long it takes to load and to add up what many decisions have
-left.
+"""What it costs to keep a policy: batches of calls in a file or database beside calls in memory,
+the synchronised writes of a call, and how long it takes to load and to add up what many decisions
+have left.
 """
 
 from __future__ import annotations
@@ -60,20 +60,23 @@ def _in_batches(folder: Path, batches: int) -> Iterator[Row]:
         ),
     }
     for number, (name, make) in enumerate(makers.items()):
-        alone, kept = make(), make()
+        alone = make()
         play(alone, BATCH)
-        kept.save(f"sqlite:///{folder}/{number}.db#one")
-
-        def in_batches(policy: Policy = kept) -> None:
-            for _ in range(batches):
-                with policy.batch():
-                    play(policy, BATCH)
-
         in_memory = best(lambda policy=alone: play(policy, batches * BATCH))  # type: ignore[misc]
-        ratio = best(in_batches) / in_memory
         each = 1e6 * in_memory / (batches * BATCH)
         remark = f"{BATCH} rounds a batch, each with releases; {each:.1f} us a round in memory"
-        yield Row(f"{name}, batches in SQLite", ratio, "x in memory", "<= 1.5", remark)
+        places = {"a file": f"{folder}/{number}.dpb", "SQLite": f"sqlite:///{folder}/{number}.db#1"}
+        for place, path in places.items():
+            kept = make()
+            kept.save(path)
+
+            def in_batches(policy: Policy = kept) -> None:
+                for _ in range(batches):
+                    with policy.batch():
+                        play(policy, BATCH)
+
+            ratio = best(in_batches) / in_memory
+            yield Row(f"{name}, batches in {place}", ratio, "x in memory", "<= 1.5", remark)
 
 
 def _synchronised(folder: Path) -> Iterator[Row]:

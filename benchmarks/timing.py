@@ -7,10 +7,15 @@ waits for, they are times of the clock.
 
 from __future__ import annotations
 
+import operator
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+_COMPARE = {"<=": operator.le, ">=": operator.ge, "<": operator.lt}
+_OF_TIME = {"ns": 1, "us": 1, "ms": 1, "s": 1, "rounds/s": -1}  # the power of a second in a unit
 
 
 @dataclass(frozen=True)
@@ -21,7 +26,7 @@ class Row:
         name: what was measured.
         value: None for what was left out; ``remark`` says why.
         unit: of the value; "x" for a ratio.
-        target: what it is to be compared with.
+        target: what it is to be compared with: "<= 3", "< 1" or ">= 25".
         remark: what else is to be known of it.
     """
 
@@ -30,6 +35,16 @@ class Row:
     unit: str
     target: str = ""
     remark: str = ""
+
+    def missed(self, slowness: float = 1.0) -> bool:
+        """Whether the value misses its target, on a machine that takes ``slowness`` times as long
+        as the one for which targets in units of time are set.
+        """
+        found = re.match(r"(<=|>=|<) ([\d.,e-]+)", self.target)
+        if self.value is None or found is None:
+            return False
+        limit = float(found[2].replace(",", "")) * slowness ** _OF_TIME.get(self.unit, 0)
+        return not _COMPARE[found[1]](self.value, limit)
 
     @classmethod
     def skipped(cls, name: str, reason: ImportError) -> Row:

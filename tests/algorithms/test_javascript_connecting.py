@@ -351,38 +351,37 @@ def test_calls_at_once_take_turns(js):
 
 
 def test_two_tabs_of_a_browser_share_what_is_left_of_a_person():
-    """With the storage, the locks and the requests of a browser."""
-    made, sent = config(dpb.HiddenLinearLocal, budget=dpb.ZCDP(1e9), max_rounds=3), []
-    text = json.dumps({"chooser": json.loads(made)["chooser"]})
-
-    def answer(route: Any) -> None:
-        if route.request.method == "POST":
-            sent.append((route.request.url, json.loads(route.request.post_data)))
-            return route.fulfill(status=202, json={"report_id": sent[-1][1]["report_id"]})
-        return route.fulfill(json={"round": text})
-
+    """With the storage and the locks of a browser: localStorage fails here."""
+    made = config(dpb.HiddenLinearLocal, budget=dpb.ZCDP(1e9), max_rounds=60)
     play = """async (config) => {
-        const device = await dpbandits.connect({ config, server: "/bandits" });
-        for (let i = 0; i < 10; i++) {
+        const { chooser } = JSON.parse(config), posts = [];
+        const fetch = async (url, { body }) => {
+            if (body === undefined) return Response.json({ round: JSON.stringify({ chooser }) });
+            posts.push([url, JSON.parse(body)]);
+            return Response.json({ report_id: posts.at(-1)[1].report_id }, { status: 202 });
+        };
+        const device = await dpbandits.connect({ config, server: "/bandits", fetch });
+        for (let i = 0; i < 50; i++) {
             await device.choose([[0.5, 0.1], [0.2, 0.9], [-0.3, 0.4]]);
             await device.report(1).catch(() => {}); // one of the other tab may wait
             await device.send();
         }
-        return device.left;
+        return posts;
     }"""
     with chromium() as browser:
         context = browser.new_context()
         pages = [opened(context, Device.javascript()) for _ in range(2)]
-        context.route("**/v1/experiments/shop/*", answer)
         for page in pages:
             page.evaluate(f"config => {{ window.done = ({play})(config); }}", made)
-        assert [page.evaluate("window.done") for page in pages] == [0, 0]
-        stored = json.loads(pages[0].evaluate("Object.values(localStorage)[0]"))
-    assert stored == {"left": 0, "outbox": None}
-    assert {url for url, _ in sent} == {"https://page.test/bandits/v1/experiments/shop/reports"}
+        played = [page.evaluate("window.done") for page in pages]
+        again = opened(context, Device.javascript())
+        connect = "async (config) => (await dpbandits.connect({ config, server: '' })).left"
+        assert again.evaluate(connect, made) == 0
+    sent = [post for posts in played for post in posts]
+    assert {url for url, _ in sent} == {"/bandits/v1/experiments/shop/reports"}
     reports = {body["report_id"]: body["report"] for _, body in sent}
-    assert len(sent) == len(reports) == 20
-    assert sum(max(report) > 1e-2 for report in reports.values()) == 3
+    assert len(sent) == len(reports) == 100
+    assert sum(max(report) > 1e-2 for report in reports.values()) == 60
 
 
 @pytest.mark.parametrize(("kind", "address"), PARTIES)

@@ -43,8 +43,8 @@ def measured(group: str) -> dict[str, Row]:
 
 def test_keeping():
     rows = measured("keeping")
-    batches = [row for name, row in rows.items() if name.endswith("batches in SQLite")]
-    assert len(batches) == 2
+    batches = [row for name, row in rows.items() if ", batches in " in name]
+    assert len(batches) == 4
     assert all(row.unit == "x in memory" for row in batches)
     assert rows["fsyncs of a call, without a release"].value == 1.0
     assert rows["fsyncs of a call that releases"].value == 2.0
@@ -292,17 +292,24 @@ def test_the_command_prints_figures_reasons_and_what_to_judge_them_by(
     def rows(size: float) -> list[Row]:
         return [
             Row("a round", 10 * size, "us", "<= 20"),
+            Row("a rate", 3e6, "rounds/s", ">= 10,000,000"),
+            Row("a ratio", 4.5, "x", "<= 4"),
+            Row("an equal", 1.0, "", "< 1"),
+            Row("no target", 1.0, "s"),
             Row.skipped("a peer", ImportError("not here")),
         ]
 
     monkeypatch.setattr(command, "GROUPS", {"few": SimpleNamespace(rows=rows, __doc__="Of few.")})
     monkeypatch.setattr(command.os, "getloadavg", lambda: (1.25, 0.0, 0.0), raising=False)
+    monkeypatch.setattr(command.timeit, "repeat", lambda *_, **options: [4 * 0.016])
     command.main(["few", "--size", "0.5"])
     printed = capsys.readouterr().out
     assert re.search(r"a round .* 5 .* us .* <= 20", printed)
     assert re.search(r"a peer .* - .* skipped: not here", printed)
     assert re.search(r"\d+ cores", printed)
     said = r"load 1\.25 and yardstick [\d.]+ ms"
+    assert printed.endswith("2 of 4 targets missed\n  few: a ratio\n  few: an equal\n")
+    assert printed.count(", missed") == 2
     assert re.search(rf"few, size 0\.5: {said} before, {said} after", " ".join(printed.split()))
 
 

@@ -59,6 +59,15 @@ def test_a_saved_policy_is_told(kept: Path):
     assert titles == [section.title for section in seen.card.sections]
 
 
+def test_mistakes_of_a_study_are_told(tmp_path: Path):
+    study = tmp_path / "study.toml"
+    study.write_text(STUDY)
+    assert told("check", study)["problems"] == []
+    study.write_text(STUDY.replace("MergedIMED", "MergedIMDE"))
+    (problem,) = told("check", study, code=2)["problems"]
+    assert problem.startswith("policies[0].kind: ")
+
+
 def test_guarantees_are_told_for_each_kind_of_budget():
     found = told("explain", "MergedIMED")
     assert len(found) == len(dpb.algorithms.MergedIMED.example_budgets())

@@ -12,6 +12,7 @@ from dpbandits import ZCDP, Holdout, PureDP, plan
 from dpbandits.cli import app
 from dpbandits.environments import Bernoulli
 from dpbandits.planning import Setting
+from dpbandits.policies import registry
 
 pytestmark = pytest.mark.compiled
 
@@ -203,3 +204,23 @@ def test_what_is_wrong_is_said(options, words):
     said = run(*options)
     assert said.exit_code == 2
     assert words in " ".join(said.output.split())
+
+
+OWN = """
+from dpbandits.algorithms import Arms
+from dpbandits.parts import UCB, Growing, Merge
+from dpbandits.policies import preset
+
+preset("OwnUCB", Arms, "n_arms", "Of one's own.", index=UCB(2.0), memory=Merge(), batches=Growing(3.0))
+"""
+
+
+def test_policies_of_a_module_are_candidates(tmp_path, monkeypatch):
+    (tmp_path / "own_ucb.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
+    asked = ["--arms", "3", "--budget", "zcdp=1", "--horizon", "500"]
+    assert "OwnUCB" not in run(*asked).stdout
+    assert re.search("^OwnUCB$", run(*asked, "--imports", "own_ucb").stdout, re.MULTILINE)
+    told = run(*asked, "--imports", "nowhere").stderr
+    assert told == "Error: nowhere cannot be imported: No module named 'nowhere'\n"

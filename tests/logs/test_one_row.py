@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
-from dpbandits import ZCDP, ArgumentError, DecisionLog, fit_logs
+from dpbandits import ZCDP, ArgumentError, DecisionLog, evaluate_privately, fit_logs
 from dpbandits.algorithms import MergedIMED
 from dpbandits.logs import read_logs
 
@@ -152,15 +153,21 @@ def test_a_user_of_a_private_log_is_not_taken_for_several_people(tmp_path, most)
         if most == 3
         else (r"^frame \(column 'recorded'\) must hold no False .* in row 10, and in 39 more")
     )
-    with pytest.raises(ArgumentError, match=told):
-        fit_logs(new, tmp_path)
-    with pytest.raises(ArgumentError, match=r"^frame \(column 'recorded'\) must hold no False"):
-        fit_logs(new, frame)
+    whole = parquet.read_table(tmp_path)
+    for given in (tmp_path, frame, whole):
+        with pytest.raises(ArgumentError, match=told):
+            fit_logs(new, given)
     assert new.ledger.spent() is None
     assert fit_logs(fresh(), tmp_path, private=False).used.sum() == 50
     rows = frame[frame["recorded"]]
     for given, n in ((rows, len(rows)), (frame.drop(columns="recorded"), 50)):
-        fitted = fit_logs(fresh(), given)  # whoever leaves out rows, or the column, knows better
+        if most == 3:
+            with pytest.raises(ArgumentError, match=told):
+                fit_logs(new, given)
+            with pytest.raises(ArgumentError, match=r"^log must hold each person only once"):
+                evaluate_privately(given, 1, budget=ZCDP(1.0), largest_weight=5.0)
+            del given.attrs["max_rounds"]
+        fitted = fit_logs(fresh(), given)  # whoever says so knows better
         assert (fitted.used + fitted.left).sum() == n
 
 

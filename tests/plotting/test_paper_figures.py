@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import shutil
+import subprocess
 
 import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.backends.backend_pgf import FigureCanvasPgf
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
@@ -86,7 +89,7 @@ def test_labels_of_lines_that_end_together_keep_apart_and_inside() -> None:
     ],
 )
 def test_a_figure_is_as_wide_as_a_column(style: str, points: float, results) -> None:
-    assert Result.axes(style).figure.get_figwidth() == pytest.approx(points / 72.27, rel=0.005)
+    assert Result.axes(style).figure.get_figwidth() == pytest.approx(points / 72.27)
     panels = results[0].plot(style=style)
     assert panels.get_figwidth() == Result.axes(style).figure.get_figwidth()
     assert panels.axes[0].get_xticklabels()[0].get_fontfamily() == ["STIXGeneral"]
@@ -97,6 +100,24 @@ def test_pdf_has_the_fonts_that_publishers_take(drawn: Figure) -> None:
     drawn.savefig(written, format="pdf")
     assert b"/Type3" not in written.getvalue()
     assert b"STIXGeneral" in written.getvalue()
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no LaTeX")
+def test_a_column_in_latex_holds_the_figure(drawn: Figure, tmp_path) -> None:
+    drawn.savefig(tmp_path / "a.pgf")
+    with matplotlib.rc_context(drawn.look):  # type: ignore[attr-defined]
+        renderer = FigureCanvasPgf(drawn).get_renderer()
+        ends = matplotlib.text.Text.get_window_extent
+        texts = [ends(one, renderer) for one in end_labels(drawn.axes[0])]
+    assert all(one.x1 <= drawn.bbox.x1 + 1 for one in texts)
+    drawn.savefig(tmp_path / "b.pdf")
+    begin = r"\documentclass{article}\usepackage{pgf,graphicx}\textwidth252pt\begin{document}"
+    shown = r"\noindent\input{a.pgf}\par\noindent\includegraphics{b.pdf}\end{document}"
+    (tmp_path / "paper.tex").write_text(begin + shown)
+    command = ["pdflatex", "-interaction=batchmode", "paper.tex"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    assert (tmp_path / "paper.pdf").exists()
+    assert "Overfull" not in (tmp_path / "paper.log").read_text()
 
 
 def test_numbers_behind_are_those_of_all_results(drawn: Figure, results, tmp_path) -> None:

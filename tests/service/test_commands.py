@@ -102,7 +102,10 @@ def test_all_places_of_a_database_are_restored(tmp_path, monkeypatch):
     told = RUN.invoke(app, ["restore", address, "--all"]).output
     assert told.count("Load it there.") == 2
     assert f"{address}#my%20own" in told
-    assert dpb.load(store.place("my own")).session.restored == 1
+    dpb.load(store.place("my own")).close()
+    told = json.loads(RUN.invoke(app, ["restore", address, "--all", "--json"]).stdout)
+    assert [one["place"] for one in told] == [f"{address}#default.shop", f"{address}#my%20own"]
+    assert dpb.load(store.place("my own")).session.restored == 2
 
 
 def test_all_lines_on_standard_error_are_json(tmp_path):

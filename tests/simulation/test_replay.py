@@ -393,6 +393,11 @@ def test_summary_stands_beside_the_trial():
     assert (facts["people"], facts["counts"]) == (2139, [532, 522, 524, 561])
     assert facts["title"] == "DoctorReplay, 4 arms"
     assert [one.budget for one in result.settings.values()] == [ZCDP(0.5), None]
+    figure = result.plot(style="acm")
+    *dots, own = (np.asarray(line.get_xdata()).tolist() for line in figure.axes[0].lines)
+    assert own == [trial.mean()] * 2
+    assert [x for one in dots for x in one] == summary["mean"].tolist()  # private ones first
+    assert figure.get_figwidth() == pytest.approx(241.147 / 72.27)
 
 
 def test_learning_helps_more_patients_than_the_trial_did():

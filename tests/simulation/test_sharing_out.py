@@ -99,6 +99,19 @@ def test_every_unit_is_played_once_whoever_plays_it(asked: list[Any]):
     assert len(players) == 2
 
 
+def test_helpers_find_modules_that_are_not_on_the_path(
+    asked: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    code = "import os, time\ndef task(group, number): time.sleep(0.001); return os.getpid()\n"
+    (tmp_path / "far_away.py").write_text(code)
+    monkeypatch.setattr(processes, "_FOLDERS", [])
+    with processes.importing_from(tmp_path):
+        module = importlib.import_module("far_away")
+    assert str(tmp_path) not in sys.path
+    (players,) = shared(module.task, UNITS)
+    assert len(set(players)) == 2
+
+
 def test_what_cannot_be_sent_is_played_here_and_named(
     asked: list[Any], monkeypatch: pytest.MonkeyPatch
 ):
@@ -396,7 +409,7 @@ def test_a_helper_starts_beside_what_others_print_and_close(
 
     helper = processes._Helper()
     try:
-        assert helper.ask(processes._dumped(task)) == b""
+        assert helper.ask(processes._sent(task)) == b""
         assert pickle.loads(helper.ask(Piece(0, range(3)))) == ([0, 2, 4], [])
     finally:
         helper.end()
@@ -419,7 +432,7 @@ def test_a_helper_ends_with_its_parent_in_the_middle_of_a_piece(tmp_path: Path):
     if (parent := os.fork()) == 0:
         try:
             helper = processes._Helper()
-            helper.ask(processes._dumped(task))
+            helper.ask(processes._sent(task))
             threading.Thread(target=helper.ask, args=(Piece(0, range(1)),), daemon=True).start()
             while not (playing.exists() and playing.read_text()):
                 time.sleep(0.01)
@@ -473,7 +486,7 @@ def test_a_helper_has_no_newer_policies(module: tuple[Any, Path]):
     """As where a file is changed while a study runs."""
     mine, file = module
     policy = mine.Mine(2)
-    sent = processes._dumped(policy)
+    sent = processes._sent(policy)
     file.write_text(MINE.format(22, 2))
     importlib.reload(mine)
     assert processes._loaded(sent) == (

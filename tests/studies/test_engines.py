@@ -366,7 +366,7 @@ def test_plans_and_audits_on_a_cluster_are_those_of_one_process(cluster: Any):
 def test_errors_of_pieces_are_raised_and_data_are_not_sent(
     cluster: Any, study: Study, monkeypatch: pytest.MonkeyPatch
 ):
-    engine = Dask(cluster.scheduler_address, of_modules(study))
+    engine = Dask(cluster.scheduler_address, of_modules(study.config["imports"], study.folder))
     log, policy = study.log, MergedIMED(2, budget=ZCDP(0.5))
     with engine.playing():
         with pytest.raises(ArgumentError, match="environment must hold no data"):

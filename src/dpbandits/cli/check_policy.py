@@ -9,7 +9,8 @@ from typer import Argument
 
 from ..errors import ArgumentError
 from .first_run import announce_compilation
-from .inputs import clear_errors, imported
+from .inputs import AsJson, clear_errors, imported
+from .tables import print_json
 
 if TYPE_CHECKING:
     from ..policies import Policy
@@ -26,20 +27,33 @@ def check_policy(
             " such as my_policies:MyPolicy.",
         ),
     ],
+    as_json: AsJson = False,
 ) -> None:
     """Test a policy that you wrote, and name the first requirement that it does not meet."""
     from ..testing import check_policy as check
+
+    passed: list[str] = []
+
+    def told(name: str) -> None:
+        passed.append(name)
+        typer.echo(f"passed: {name}", err=as_json)
 
     with clear_errors():
         cls = _found(policy)
         announce_compilation()
         try:
-            passed = check(cls, told=lambda name: typer.echo(f"passed: {name}"))
+            check(cls, told=told)
         except AssertionError as error:
-            for line in (str(error), *getattr(error, "__notes__", ())):
-                typer.echo(line, err=True)
+            lines = [str(error), *getattr(error, "__notes__", ())]
+            if as_json:
+                print_json({"policy": cls.__name__, "passed": passed, "broken": lines})
+            else:
+                typer.echo("\n".join(lines), err=True)
             raise typer.Exit(_BROKEN) from None
-    typer.echo(f"{cls.__name__} has passed {len(passed)} checks.")
+    if as_json:
+        print_json({"policy": cls.__name__, "passed": passed, "broken": []})
+    else:
+        typer.echo(f"{cls.__name__} has passed {len(passed)} checks.")
 
 
 def _found(policy: str) -> type[Policy]:

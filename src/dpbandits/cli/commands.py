@@ -17,6 +17,7 @@ import typer
 from typer import Argument, Option
 
 from .. import __version__
+from ..errors import StudyError
 from ..rooms import papers
 from .audit import audit
 from .check_policy import check_policy
@@ -26,7 +27,7 @@ from .evaluate import evaluate
 from .evaluate_privately import evaluate_privately
 from .exact import exact
 from .first_run import announce_compilation
-from .inputs import AsJson, Cluster, clear_errors, dated
+from .inputs import WRONG_INPUT, AsJson, Cluster, clear_errors, dated
 from .kept import conclude, decided, inspect, intervals, restore
 from .merge import merge
 from .plan import plan
@@ -136,13 +137,22 @@ app.add_typer(keys, name="keys")
 
 
 @app.command()
-def check(study_file: StudyFile) -> None:
+def check(study_file: StudyFile, as_json: AsJson = False) -> None:
     """Check a study file and list all its mistakes."""
     from ..studies import load_study
 
     with clear_errors():
-        study = load_study(study_file, before_policies=announce_compilation)
-    typer.echo(f"{study_file} is in order: {_size(study)}.")
+        try:
+            study = load_study(study_file, before_policies=announce_compilation)
+        except StudyError as error:
+            if as_json:
+                print_json({"study": str(study_file), "problems": error.problems})
+                raise typer.Exit(WRONG_INPUT) from None
+            raise
+    if as_json:
+        print_json({"study": str(study_file), "problems": [], "size": _size(study)})
+    else:
+        typer.echo(f"{study_file} is in order: {_size(study)}.")
 
 
 @app.command()

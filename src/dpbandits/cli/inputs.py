@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -74,15 +74,20 @@ def pair(texts: tuple[str, str]) -> tuple[str, str]:
 
 
 @contextlib.contextmanager
-def on_cluster(cluster: str | None, study: Study | None) -> Iterator[None]:
-    """Have a cluster play the runs of ``plan`` and ``audit``, with the modules of a study."""
+def on_cluster(
+    cluster: str | None, study: Study | None, modules: Sequence[str] = ()
+) -> Iterator[None]:
+    """Have a cluster play the runs of ``plan`` and ``audit``, with modules of a study or of this
+    folder.
+    """
     if cluster is None:
         yield
         return
     from ..studies.engines import Dask
     from ..studies.orders import of_modules
 
-    with Dask(cluster, of_modules(study)).playing():
+    names, folder = (modules, Path()) if study is None else (study.config["imports"], study.folder)
+    with Dask(cluster, of_modules(names, folder)).playing():
         yield
 
 
@@ -106,13 +111,18 @@ def imported(what: str, text: str, form: str) -> tuple[str, str, Any]:
     module, _, name = text.partition(":")
     if not (module and name):
         raise ArgumentError(f"{what} must be written {form}, got {text!r}")
-    sys.path.insert(0, "")  # this folder
+    return module, name, getattr(module_called(module), name, None)
+
+
+def module_called(name: str) -> ModuleType:
+    """A module in this folder, or on the Python path."""
+    from ..simulation.processes import importing_from
+
     try:
-        return module, name, getattr(import_module(module), name, None)
+        with importing_from(Path()):
+            return import_module(name)
     except ImportError as error:
-        raise ArgumentError(f"{module} cannot be imported: {error}") from error
-    finally:
-        sys.path.remove("")
+        raise ArgumentError(f"{name} cannot be imported: {error}") from error
 
 
 def budget_of(text: str) -> Budget:

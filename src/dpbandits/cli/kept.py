@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import typer
@@ -212,6 +212,7 @@ def restore(
             "--all", help="Restore all places of a database. Give its address without # and key."
         ),
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Go on from a backup of a policy whose newest state is lost.
 
@@ -220,15 +221,22 @@ def restore(
     """
     from ..policies import restore as revive
 
+    restored: list[dict[str, Any]] = []
     with clear_errors(), _something_saved():
         for one in _places(place, all_):
             policy = revive(one)
             served = any(kind == "service" for kind, _ in policy.notes)
-            typer.echo(policy.heading)
+            told = {"place": one, "policy": policy.heading, "guarantee": str(policy.guarantee)}
+            restored.append({**told, "served": served})
+            policy.close()
+            if as_json:
+                continue
+            typer.echo(told["policy"])
             then = "Start dpbandits serve again." if served else "Load it there."
             typer.echo(f"Restored in {one}. {then}")
-            typer.echo(f"Guarantee: {policy.guarantee}")
-            policy.close()
+            typer.echo(f"Guarantee: {told['guarantee']}")
+        if as_json:
+            print_json(restored)
 
 
 def _places(place: str, all_: bool) -> list[str]:

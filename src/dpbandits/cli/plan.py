@@ -19,6 +19,7 @@ from .inputs import (
     Thousands,
     budget_of,
     clear_errors,
+    module_called,
     on_cluster,
 )
 from .tables import new_console, new_table, print_json, with_rows
@@ -142,6 +143,14 @@ def plan(
         float | None,
         Option(help="In place of --holdout: the least share of all people that every arm gets."),
     ] = None,
+    imports: Annotated[
+        list[str] | None,
+        Option(
+            metavar="MODULE",
+            help="A module in this folder or on the Python path that registers policies of your"
+            " own. Repeatable; a study names its modules itself.",
+        ),
+    ] = None,
     jobs: Annotated[int, Option(help="Number of processes; -1 for one per core.")] = -1,
     cluster: Cluster = None,
     left_out: Annotated[
@@ -166,16 +175,18 @@ def plan(
         announce_compilation()
         asked, study = budget_of(budget) if budget else None, None
         if study_file is not None:
-            if arms or means or gaps or features:
+            if arms or means or gaps or features or imports:
                 raise ArgumentError(
-                    "options that describe arms must not be given with a study,"
-                    " which describes its arms itself"
+                    "--imports and options that describe arms must not be given with a study,"
+                    " which has both itself"
                 )
             from ..studies import load_study
 
             study = load_study(study_file)
             setting, horizon, asked = _of_study(study, given, horizon, asked)
         else:
+            for module in imports or ():
+                module_called(module)
             marks = {"separator": separator, "decimal": decimal, "thousands": thousands}
             setting = _described(arms, means, features, marks, given)
         if horizon is None:
@@ -184,7 +195,7 @@ def plan(
 
         size: dict[str, Any] = {"rounds": rounds, "runs": runs, "seed": seed, "n_jobs": jobs}
         size["holdout"] = _held_out(holdout, min_share)
-        with on_cluster(cluster, study):
+        with on_cluster(cluster, study, imports or ()):
             made = make(setting, horizon, asked, progress=new_console().is_terminal, **size)
             affordable = None if target_regret is None else made.budget_for(target_regret)
     if as_json:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import ArgumentError
-from ..logs.folders import is_of_decisions, one_row_each, read_table
+from ..logs.folders import is_of_decisions, one_row_each, read_table, refuse_returning
 from ..tables import (
     Frame,
     blocks,
@@ -103,6 +103,8 @@ def _table(log: str | os.PathLike[str] | Frame, columns: Columns) -> Frame:
             f" {type(log).__name__}",
             "log",
         )
+    if columns.private and columns.user is None:
+        refuse_returning("log", table)
     return table
 
 
@@ -114,8 +116,7 @@ def _opened(path: str | os.PathLike[str], columns: Columns) -> Frame:
             "log",
         )
     if where.is_dir():
-        one_each = columns.private and columns.user is None
-        folder: Frame = read_table("log", path, fit=True, private=one_each)
+        folder: Frame = read_table("log", path, fit=True)
         return folder
     if where.suffix == ".parquet":
         return _parquet(where)

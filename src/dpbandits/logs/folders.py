@@ -82,7 +82,8 @@ def read_logs(folder: str | os.PathLike[str]) -> pd.DataFrame:
         reward was written), ``episode`` (alike for all rounds of one draw) and ``held_out``
         (whether the person is in the holdout).  Rows are ordered by life, then by pull.  Unwritten
         entries are missing.  Rewards without a written decision are left out; the operator's log
-        gives their number.
+        gives their number.  ``attrs["max_rounds"]`` is how many rounds a person may have, unless
+        it is 1: a private log must not have such people.
 
     Raises:
         ArgumentError: the folder holds no such files, or a damaged one.
@@ -101,16 +102,17 @@ def read_logs(folder: str | os.PathLike[str]) -> pd.DataFrame:
         >>> read_logs(folder)[["number", "arm", "reward"]].to_numpy().tolist()
         [[0.0, 0.0, 1.0]]
     """
-    return read_table("folder", folder).to_pandas()
+    table = read_table("folder", folder)
+    frame = table.to_pandas()
+    if (most := _most_rounds(table)) > 1:
+        frame.attrs[_MOST.decode()] = most
+    return frame
 
 
-def read_table(
-    argument: str, folder: str | os.PathLike[str], *, fit: bool = False, private: bool = False
-) -> pa.Table:
+def read_table(argument: str, folder: str | os.PathLike[str], *, fit: bool = False) -> pa.Table:
     """The log as an Arrow table; errors begin with the argument.
 
     To ``fit`` a policy, a log made without rewards is refused; this does not depend on any reward.
-    So is a ``private`` log that may hold a user more than once.
     """
     import pyarrow as pa
 
@@ -129,19 +131,33 @@ def read_table(
             f" got one without: {os.fspath(folder)!r}",
             argument,
         )
-    often = [int(one[_MOST]) for one in told if one[_MOST] != b"None"]
-    if fit and private and max(often, default=1) > 1:
-        raise ArgumentError(
-            f"{argument} must hold each person only once if it is private, got the log of a policy"
-            f" with max_rounds={max(often)}: use read_logs(), and keep one record of each user",
-            argument,
-        )
+    most = {_MOST: str(max(map(_most_rounds, tables)))}
     table = pa.concat_tables(tables)
     which, keyed = _decisions(argument, table)
     if which.max(initial=-1) + 1 < which.size or table["arm"].null_count:
         table = _completed(table, which, keyed)
     lives = table["life"].combine_chunks().dictionary_encode().indices.to_numpy(False)
-    return table.take(np.lexsort((table["number"].to_numpy(), lives)))
+    ordered = table.take(np.lexsort((table["number"].to_numpy(), lives)))
+    return ordered.replace_schema_metadata(most)
+
+
+def refuse_returning(argument: str, frame: Frame) -> None:
+    """Raise an error for the log of a policy that let people return, as far as the table tells."""
+    if (most := _most_rounds(frame)) > 1:
+        raise ArgumentError(
+            f"{argument} must hold each person only once if it is private, got the log of a policy"
+            f" with max_rounds={most}: take read_logs(folder), keep one record of each user, and"
+            " delete attrs['max_rounds'] of that table",
+            argument,
+        )
+
+
+def _most_rounds(frame: Frame) -> int:
+    """How many rounds of a user a table says that it may have; 1 where it says nothing."""
+    schema: Any = getattr(frame, "schema", None)
+    told = (getattr(schema, "metadata", None) or {}).get(_MOST, b"None")
+    most = getattr(frame, "attrs", {}).get(_MOST.decode(), None if told == b"None" else told)
+    return 1 if most is None else int(most)
 
 
 def one_row_each(frame: Frame) -> Frame:

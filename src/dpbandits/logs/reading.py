@@ -28,7 +28,13 @@ from ..tables import (
     numbered,
 )
 from ..tables import manners as known
-from .folders import is_of_decisions, one_row_each, read_table, refuse_unrecorded
+from .folders import (
+    is_of_decisions,
+    one_row_each,
+    read_table,
+    refuse_returning,
+    refuse_unrecorded,
+)
 
 
 class Log(NamedTuple):
@@ -51,11 +57,12 @@ class Log(NamedTuple):
 
 def as_table(frame: str | os.PathLike[str] | Frame, *, private: bool) -> Frame:
     """A table with one row for each decision, from a folder of ``DecisionLog`` or a table."""
+    given: Any = frame
     if isinstance(frame, str | os.PathLike):
-        table = read_table("frame", frame, fit=True, private=private)
-    else:
-        table = one_row_each(frame)
+        given = read_table("frame", frame, fit=True)
+    table = one_row_each(given)
     if private:
+        refuse_returning("frame", given)
         refuse_unrecorded(table)
     return table
 

@@ -67,9 +67,11 @@ class Drawing(Figure):
 
     def savefig(self, fname: Any, **options: Any) -> None:
         """Write the figure; see matplotlib."""
+        by_latex = "pgf" in (str(fname)[-3:], options.get("format"), options.get("backend"))
         with matplotlib.rc_context(self.look):
             engine = self.get_layout_engine()
-            if engine is not None and self.axes:  # matplotlib draws once to lay out, and once more
+            # Matplotlib draws once to lay out, and once more.  Only LaTeX knows its own letters.
+            if engine is not None and self.axes and not by_latex:
                 engine.execute(self)
                 self.set_layout_engine(None)
             super().savefig(fname, **options)
@@ -182,7 +184,7 @@ def share_regret_axis(axes: list[Axes], finals: pd.Series, yscale: str) -> None:
             LogLocator(subs=(2.0, 5.0)) if yscale == "log" else NullLocator()
         )
         ax.yaxis.set_minor_formatter(written)
-        ax.grid(axis="y", which="both")
+        ax.grid(True, axis="y", which="both")
         spec = ax.get_subplotspec()
         ax.tick_params(which="both", labelleft=spec is None or spec.is_first_col())
 

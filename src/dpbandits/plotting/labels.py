@@ -12,6 +12,7 @@ from ..privacy.budgets import NOTIONS, Budget, checked_budget
 from .numbers import probability_in_words
 
 NO_GUARANTEE = "no guarantee"
+OWN_ALLOCATION = "the trial's own allocation"
 
 
 @dataclass(frozen=True)

@@ -75,15 +75,16 @@ class Look(NamedTuple):
 
 
 WIDE, NARROW = 9.6, 3.75  # inches: the column of the page at a desk and on a phone
+_INCH = 72.27  # points of TeX
 
 # Columns as IEEEtran, acmart (sigconf) and the style of NeurIPS set them; "wide" is a whole page.
 LOOKS = {
     "page": Look(WIDE, STYLE),
-    "ieee": Look(3.5, _PRINT),
-    "ieee-wide": Look(7.16, _PRINT),
-    "acm": Look(3.33, _PRINT),
-    "acm-wide": Look(7.0, _PRINT),
-    "neurips": Look(5.5, _PRINT),
+    "ieee": Look(252.0 / _INCH, _PRINT),
+    "ieee-wide": Look(516.0 / _INCH, _PRINT),
+    "acm": Look(241.147 / _INCH, _PRINT),
+    "acm-wide": Look(506.295 / _INCH, _PRINT),
+    "neurips": Look(397.485 / _INCH, _PRINT),
 }
 
 

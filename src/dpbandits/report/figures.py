@@ -21,9 +21,9 @@ from ..plotting.ends import fits, label_end
 from ..plotting.labels import by_notion
 from ..plotting.looks import INK, PAPER, SOFT, STYLE, WIDE
 from ..plotting.numbers import number, percent, with_places
+from ..plotting.rows import ABOVE, draw_dots, row_chart, rows_behind
 from ..plotting.styles import COLOURS, Mark, PlotStyle, Styles, mark
 from .exhibits import Exhibit, Panel, Series
-from .replays import OWN, ReplayedTrial
 from .searches import asked_for, searches_of
 from .summaries import EnvironmentSummary
 
@@ -33,10 +33,6 @@ _ARM_COLOURS = (
 )
 _ON_BARS = "#10171f"  # which is dark on dark screens, too
 _DOTS: Any = (0, (1, 2))
-_ROW = 0.24  # inches of a row in charts that have one per policy and budget
-_LINE = 0.55  # rows that one more line of a heading takes
-_MOST_LINES = 5  # of a heading: enough for the longest name on a phone
-_ABOVE = -3.0  # where the heading of a row above all others stands, counted in rows
 
 
 @matplotlib.rc_context(STYLE)
@@ -206,10 +202,10 @@ def arm_shares(summary: EnvironmentSummary, styles: Styles, width: float = WIDE)
     """The share of the people of each arm, beside the reference allocation."""
     names, shares, reference = _merged_arms(summary)
     above = summary.reference.name if summary.reference else None
-    chart = _row_chart(summary.table, styles, width, above=above)
+    chart = row_chart(summary.table, styles, width, above=above)
     heights = np.array([chart.heights[int(i)] for i in summary.table.index])
     if reference is not None:
-        heights, shares = np.append(heights, _ABOVE + 1), np.vstack([shares, reference])
+        heights, shares = np.append(heights, ABOVE + 1), np.vstack([shares, reference])
     _stacked_bars(chart.ax, heights, shares, least=0.13 if is_narrow(width) else 0.075)
     chart.ax.set_xlim(0, 1)
     chart.ax.xaxis.set_major_formatter(drawing.TickLabels(percent, unit=0.01))
@@ -217,7 +213,7 @@ def arm_shares(summary: EnvironmentSummary, styles: Styles, width: float = WIDE)
     patches = {name: Patch(color=_ARM_COLOURS[a]) for a, name in enumerate(names)}
     legend(chart.figure, patches, width)
     told = pd.DataFrame(shares[: len(summary.table)], summary.table.index, names)
-    chart.figure.behind = _rows(summary.table, styles, told)
+    chart.figure.behind = rows_behind(summary.table, styles, told)
     return chart.figure
 
 
@@ -238,8 +234,8 @@ def people_helped(summary: EnvironmentSummary, styles: Styles, width: float = WI
     assert summary.baseline is not None
     assert summary.means is not None
     name, baseline = summary.baseline
-    chart = _row_chart(summary.table, styles, width)
-    _draw_dots(chart, summary.table, styles, "gain")
+    chart = row_chart(summary.table, styles, width)
+    draw_dots(chart, summary.table, styles, "gain")
     ax, most = chart.ax, 1000 * float(summary.means.max()) - baseline
     drawn = {f"{name}: {baseline:,.1f}": ax.axvline(0, color=INK, linewidth=1.2)}
     best = ax.axvline(most, color=SOFT, linewidth=1.2, linestyle=_DOTS)
@@ -258,21 +254,7 @@ def people_helped(summary: EnvironmentSummary, styles: Styles, width: float = WI
     ax.set_xlabel(unit if is_narrow(width) else f"{unit}, more or fewer")
     legend(chart.figure, drawn, width)
     told = summary.table[_ends_of("gain")]
-    chart.figure.behind = _rows(summary.table, styles, told)
-    return chart.figure
-
-
-@matplotlib.rc_context(STYLE)
-def replay_rates(trial: ReplayedTrial, styles: Styles, width: float = WIDE) -> Drawing:
-    """Success rates in the replay of a logged trial, beside that of the trial itself."""
-    chart = _row_chart(trial.rates, styles, width)
-    _draw_dots(chart, trial.rates, styles, "rate")
-    line = chart.ax.axvline(trial.own_rate, color=INK, linewidth=1.2)
-    legend(chart.figure, {f"{OWN}: {percent(trial.own_rate, 1)}": line}, width)
-    chart.ax.xaxis.set_major_locator(MaxNLocator(5 if is_narrow(width) else 9))
-    chart.ax.xaxis.set_major_formatter(drawing.TickLabels(percent, unit=0.01))
-    chart.ax.set_xlabel("success rate among the counted people")
-    chart.figure.behind = _rows(trial.rates, styles, trial.rates[_ends_of("rate")])
+    chart.figure.behind = rows_behind(summary.table, styles, told)
     return chart.figure
 
 
@@ -291,80 +273,6 @@ def dark_swatches() -> str:
     """The style of swatches on dark screens."""
     rules = (f'[fill="{colour}"] {{ fill: {DARK[colour.lower()]}; }}\n' for colour in COLOURS)
     return f"@media screen and (prefers-color-scheme: dark) {{\n{''.join(rules)}}}\n"
-
-
-class _RowChart(NamedTuple):
-    figure: Drawing
-    ax: Axes
-    heights: dict[int, float]  # of the rows of the table, by their index
-
-
-def _rows(table: pd.DataFrame, styles: Styles, numbers: pd.DataFrame) -> Behind:
-    """The numbers of a chart with a row per policy and budget."""
-    names = {
-        "policy": table["policy"].map(lambda one: styles[one].label),
-        "budget": table["budget_label"].map(lambda one: one.text),
-    }
-    return Behind(pd.concat([pd.DataFrame(names), numbers], axis=1))
-
-
-class _Heading(NamedTuple):
-    text: str
-    y: float  # of its first line
-    colour: str
-
-    @property
-    def more(self) -> float:
-        """The number of rows that its further lines take."""
-        return _LINE * self.text.count("\n")
-
-
-def _row_chart(
-    table: pd.DataFrame, styles: Styles, width: float, above: str | None = None
-) -> _RowChart:
-    """Empty axes: a heading per policy, a row per budget, and one row more for ``above``."""
-
-    def heading(text: str, y: float, colour: str) -> _Heading:
-        return _Heading(folded(text, 20 if is_narrow(width) else 40, _MOST_LINES), y, colour)
-
-    y, top, heights, headings = 0.0, -0.6, {}, []
-    if above is not None:
-        first = heading(above, _ABOVE, INK)
-        headings.append(first._replace(y=_ABOVE - first.more))
-        top += headings[0].y
-    for policy, rows in table.groupby("policy", sort=False):
-        headings.append(heading(styles[str(policy)].label, y, styles[str(policy)].colour))
-        y += headings[-1].more
-        for i in rows.index:
-            y += 1
-            heights[int(i)] = y
-        y += 1.15
-    figure = drawing.empty_figure(width, _ROW * (y - top - 0.6) + 0.95)
-    ax = figure.add_subplot()
-    ax.set_ylim(y - 0.4, top)
-    # Budgets and headings instead of numbers along the vertical axis.
-    budgets = {height: table.loc[i, "budget_label"].text for i, height in heights.items()}
-    middles = [one.y + one.more / 2 for one in headings]
-    ax.set_yticks([*budgets, *middles], [*budgets.values(), *(one.text for one in headings)])
-    for label, one in zip(ax.get_yticklabels()[len(budgets) :], headings, strict=True):
-        label.set(color=one.colour, fontweight="bold", linespacing=1.0)
-    ax.tick_params(axis="y", length=0)
-    ax.grid(axis="y", visible=False)
-    ax.spines["left"].set_visible(False)
-    return _RowChart(figure, ax, heights)
-
-
-def _draw_dots(chart: _RowChart, table: pd.DataFrame, styles: Styles, name: str) -> None:
-    """Means with their intervals; open marks without privacy."""
-    for policy, rows in table.groupby("policy", sort=False):
-        style = styles[str(policy)]
-        y = np.array([chart.heights[int(i)] for i in rows.index])
-        low, high = rows[f"{name}_low"], rows[f"{name}_high"]
-        chart.ax.hlines(y, low, high, color=style.colour, linewidth=2)
-        private = rows["budget_label"].map(lambda label: label.private).to_numpy(bool)
-        for chosen, face in ((private, style.colour), (~private, PAPER)):
-            looks: Any = {"color": style.colour, "markersize": 5.5, "markerfacecolor": face}
-            chart.ax.plot(rows[name][chosen], y[chosen], style.marker, **looks)
 
 
 class _ArmShares(NamedTuple):

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from ..html import Html, items, table, tag
 from ..plotting.labels import budget_label, by_notion
 from ..policies import registered
+from ..simulation.replaying import ReplayedTrial
 from .contests import findings_in_regret, findings_in_searches, findings_on_promises
 from .findings import findings_in_people, findings_on_clipping, findings_on_spending, meaning
 from .record import StudyRecord
-from .replays import ReplayedTrial, replay_in_words
+from .replays import replay_in_words
 from .sheet import Sheet
 from .summaries import EnvironmentSummary
 

@@ -18,6 +18,8 @@ from ..plotting.numbers import (
     percent,
     signed_per_thousand,
 )
+from ..plotting.rows import replay_rates
+from ..simulation.replaying import ReplayedTrial, replayed_trials
 from ..simulation.settings import policy_styles
 from . import claims, figures
 from .cards import any_simulated, cards, stamp
@@ -25,7 +27,7 @@ from .exhibits import Exhibit, Table
 from .main_findings import MainFindings
 from .means import estimate_of
 from .record import StudyRecord
-from .replays import ReplayedTrial, replay_in_words, replayed_trials
+from .replays import replay_in_words
 from .results import Results
 from .sheet import DASH, Sheet
 from .summaries import environment_summaries
@@ -172,11 +174,12 @@ class _Page:
             yield from self._trial("replay" if i == 0 else f"replay-{i + 1}", trial)
 
     def _trial(self, name: str, trial: ReplayedTrial) -> Iterator[Html]:
+        styles = self.sheet.styles
         yield self.sheet.figure(
             name,
             trial.title,
-            lambda width: figures.replay_rates(trial, self.sheet.styles, width),
-            f"Success rates in the replay. {replay_in_words(trial, self.sheet.styles)}",
+            lambda width: replay_rates(trial.rates, trial.own_rate, styles, width=width),
+            f"Success rates in the replay. {replay_in_words(trial, styles)}",
             "Mean success rate over replays with 95 % intervals; open marks have no privacy. The"
             " replays shuffle the same people, so the intervals do not say how another trial, with"
             " other people, would have come out.",

@@ -1,49 +1,15 @@
-"""The replay of logged trials, ready for figures and tables, and its findings in one paragraph."""
+"""The findings of replays of logged trials, in one paragraph."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
-
 import pandas as pd
 
+from ..plotting.labels import OWN_ALLOCATION
 from ..plotting.numbers import percent
 from ..plotting.styles import Styles
-from ..simulation.replaying import ReplayResult
-from ..simulation.settings import with_budget_labels
+from ..simulation.replaying import ReplayedTrial
 from .findings import enumeration
 from .means import estimate_of, interval_in_words
-
-OWN = "the trial's own allocation"
-
-
-class ReplayedTrial(NamedTuple):
-    """One replayed trial.
-
-    Columns of ``rates``: ``policy``, ``budget``, ``setting``, ``budget_label``, ``rate``,
-    ``rate_low``, ``rate_high``, mean ``rounds`` and ``releases``; rows of one policy stand
-    together, budgets from strict to loose.
-    """
-
-    title: str  # of the log
-    rates: pd.DataFrame
-    own_rate: float  # the success rate under the trial's own allocation
-
-
-def replayed_trials(replay: ReplayResult) -> Iterator[ReplayedTrial]:
-    """Every log that was replayed."""
-    renamed = {"mean": "rate", "low": "rate_low", "high": "rate_high"}
-    summary = with_budget_labels(replay.summary(), replay.settings).rename(columns=renamed)
-    keys = zip(summary["policy"], summary["budget"], strict=True)
-    summary["setting"] = [replay.settings[key] for key in keys]
-    for key, rates in summary.groupby("environment", sort=False):
-        places = list(rates["policy"].drop_duplicates())
-        order = [(places.index(row.policy), row.budget_label.order) for row in rates.itertuples()]
-        yield ReplayedTrial(
-            replay.titles[str(key)],
-            rates.assign(order=order).sort_values("order", ignore_index=True),
-            float(rates["trial"].iloc[0]),
-        )
 
 
 def replay_in_words(trial: ReplayedTrial, styles: Styles) -> str:
@@ -57,7 +23,9 @@ def replay_in_words(trial: ReplayedTrial, styles: Styles) -> str:
             f"Success rates run from {_rate_in_words(low, styles)} to"
             f" {_rate_in_words(high, styles)}."
         )
-    sentences.append(f"{OWN[:1].upper()}{OWN[1:]} had {percent(trial.own_rate, 1)}.")
+    sentences.append(
+        f"{OWN_ALLOCATION[:1].upper()}{OWN_ALLOCATION[1:]} had {percent(trial.own_rate, 1)}."
+    )
     if idle:
         sentences.append(
             f"Left out: {enumeration(idle)} made no release in the replay and so only played the"

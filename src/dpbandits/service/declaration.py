@@ -85,7 +85,7 @@ class Declaration:
         baseline: the arm that is served before the start, after the end, and while the experiment
             is paused; None without one.
         starts, ends: in seconds since the epoch; None for no such date.
-        breaker: when to fall back to the baseline for good; None for never.
+        breaker: when to fall back to the baseline until an operator resumes; None for never.
         retries_for: for how many seconds a request is recognised when it is repeated.
         allow_simulation: whether the guarantee may be void.
         public: whether the public half of the policy, and what devices need, is for everyone.

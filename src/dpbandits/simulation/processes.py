@@ -24,10 +24,11 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from hashlib import sha256
 from itertools import pairwise
+from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from ..environments.base import Environment
@@ -256,7 +257,7 @@ class _Crew:
                     self._fail(f"no process can be started: {error}")
                     return
                 try:
-                    sent = sent or _dumped(self._task)
+                    sent = sent or _sent(self._task)
                 except Exception as error:  # of any object within
                     self._fail(f"it cannot be sent to another process: {error}")
                     _rest(helper)
@@ -361,10 +362,23 @@ _LIVING: set[_Helper] = set()
 _RESTING: list[_Helper] = []  # those that have nothing to do
 _TOLD: dict[Any, Any] = {}  # warnings of helpers
 _GREETING = b"a helper of dpbandits\n"
+_FOLDERS: list[str] = []  # of modules that were imported from outside of the path
 
 if hasattr(os, "register_at_fork"):  # a fork has no helpers of its own
     os.register_at_fork(after_in_child=_RESTING.clear)
     os.register_at_fork(after_in_child=_LIVING.clear)
+
+
+@contextmanager
+def importing_from(folder: Path) -> Iterator[None]:
+    """Within it, modules are imported from a folder, too; helpers import them from there."""
+    sys.path.insert(0, here := str(folder.resolve()))
+    try:
+        yield
+    finally:
+        sys.path.remove(here)
+        if here not in _FOLDERS:
+            _FOLDERS.insert(0, here)
 
 
 def _rested() -> _Helper | None:
@@ -404,6 +418,11 @@ def _written(module: Any) -> float:
 def _end() -> None:
     for helper in list(_LIVING):
         helper.kill()
+
+
+def _sent(task: Task) -> bytes:
+    """What a helper reads with ``_loaded``."""
+    return pickle.dumps((_FOLDERS, _dumped(task)))
 
 
 def _dumped(what: Any, refuse: Callable[[Any], None] | None = None) -> bytes:
@@ -505,10 +524,14 @@ def _end_with(parent: int) -> None:
 
 def _loaded(text: bytes) -> tuple[Any, str]:
     """A task, and why it cannot be loaded: nothing where it can."""
+    folders, task = pickle.loads(text)
+    sys.path[:0] = folders
     try:
-        return pickle.loads(text), ""
+        return pickle.loads(task), ""
     except Exception as error:  # of any object within
         return None, f"another process cannot load it: {error}"
+    finally:
+        del sys.path[: len(folders)]
 
 
 def _answered(task: Task, piece: Piece) -> bytes:

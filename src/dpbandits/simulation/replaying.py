@@ -12,11 +12,11 @@ draw of the people and of their arms.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -52,9 +52,12 @@ from .results import (
     save_table,
 )
 from .seeding import identity, stream
-from .settings import PolicySetting, SettingsByKey, keyed
+from .settings import PolicySetting, SettingsByKey, keyed, policy_styles, with_budget_labels
 from .simulating import what_is_taken
 from .tally import BAD_SENSITIVITY, DONE, LEDGER_FULL
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 decide = absorb_and_release = preprocess_contexts = stop = recommend = unbound
 
@@ -203,6 +206,36 @@ class ReplayResult:
         heads = ["trial", "policy", "budget", "mean rate", "95 % interval"]
         return glance(f"Replay, {self.info['runs']:,} runs", heads, rows)
 
+    def plot(self, *, width: float | None = None, style: str | None = None) -> Figure:
+        """Plot the mean rate of every policy and budget with its 95 % interval, beside the trial's
+        own rate.  Several replays share a figure after ``combined``.
+
+        Args:
+            width: in inches; by default that of ``style``.
+            style: "page" (the default) or a column of a paper, as of ``Result.plot``.
+
+        Returns:
+            A matplotlib figure that shows itself in a notebook, with ``savefig`` and
+            ``save_data``.
+
+        Raises:
+            ArgumentError: there is no such style.
+
+        Example:
+            >>> from dpbandits import ZCDP
+            >>> from dpbandits.algorithms import MergedIMED
+            >>> from dpbandits.environments import DoctorReplay
+            >>> result = replay(MergedIMED(4, budget=ZCDP(1.0)), DoctorReplay(), runs=3)
+            >>> print(result.plot().get_axes()[0].get_xlabel())
+            success rate among the counted people
+        """
+        from ..plotting.rows import replay_rates  # brings matplotlib, which takes a while
+
+        (trial,) = replayed_trials(self)
+        styles = policy_styles(self.settings)
+        options: Any = {"width": width, "style": style or "page"}
+        return replay_rates(trial.rates, trial.own_rate, styles, **options)
+
     def summary(
         self, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
     ) -> pd.DataFrame:
@@ -245,6 +278,35 @@ class ReplayResult:
         return pd.DataFrame(rows)
 
 
+class ReplayedTrial(NamedTuple):
+    """One replayed trial.
+
+    Columns of ``rates``: ``policy``, ``budget``, ``setting``, ``budget_label``, ``rate``,
+    ``rate_low``, ``rate_high``, mean ``rounds`` and ``releases``; rows of one policy stand
+    together, budgets from strict to loose.
+    """
+
+    title: str  # of the log
+    rates: pd.DataFrame
+    own_rate: float  # the success rate under the trial's own allocation
+
+
+def replayed_trials(replay: ReplayResult) -> Iterator[ReplayedTrial]:
+    """Every log that was replayed."""
+    renamed = {"mean": "rate", "low": "rate_low", "high": "rate_high"}
+    summary = with_budget_labels(replay.summary(), replay.settings).rename(columns=renamed)
+    keys = zip(summary["policy"], summary["budget"], strict=True)
+    summary["setting"] = [replay.settings[key] for key in keys]
+    for key, rates in summary.groupby("environment", sort=False):
+        places = list(rates["policy"].drop_duplicates())
+        order = [(places.index(row.policy), row.budget_label.order) for row in rates.itertuples()]
+        yield ReplayedTrial(
+            replay.titles[str(key)],
+            rates.assign(order=order).sort_values("order", ignore_index=True),
+            float(rates["trial"].iloc[0]),
+        )
+
+
 def replay(
     policies: Policy | Sequence[Policy],
     log: LoggedTrial,
@@ -277,7 +339,7 @@ def replay(
         runs: the number of orders.
 
     Returns:
-        A ``ReplayResult`` with ``runs``, ``settings`` and ``summary()``.
+        A ``ReplayResult`` with ``runs``, ``settings``, ``summary()`` and ``plot()``.
 
     Raises:
         ArgumentError: an argument is out of range, or a policy and the log do not fit.

@@ -188,8 +188,9 @@ class Result:
             width: in inches; by default that of ``style``.  Only without ``ax``.
 
         Returns:
-            A matplotlib figure that shows itself in a notebook.  ``savefig`` writes PDF, PGF and
-            others.  ``save_data`` writes the numbers as CSV, or as ``.dat`` for pgfplots.
+            A matplotlib figure that shows itself in a notebook.  ``savefig`` writes PDF, PGF (with
+            ``pdflatex``) and others.  ``save_data`` writes the numbers as CSV, or as ``.dat`` for
+            pgfplots.
 
         Raises:
             ArgumentError: an argument is out of range, or ``ax`` comes with several environments,
@@ -202,8 +203,8 @@ class Result:
             >>> world, ax = Bernoulli([0.9, 0.1]), Result.axes("ieee")
             >>> for policy in (MergedIMED(2, budget=ZCDP(1.0)), UCB1(2)):
             ...     figure = simulate(policy, world, horizon=100, runs=5).plot(ax=ax)
-            >>> print(figure.get_figwidth())
-            3.5
+            >>> print(f"{figure.get_figwidth():.2f}")
+            3.49
 
         See also: ``axes``.
         """
@@ -240,8 +241,8 @@ class Result:
 
         Example:
             >>> from dpbandits.simulation import Result
-            >>> print(Result.axes("neurips").figure.get_figwidth())
-            5.5
+            >>> print(f"{Result.axes('neurips').figure.get_figwidth():.2f}")
+            5.50
 
         See also: ``plot``.
         """

@@ -59,15 +59,13 @@ def of_study(study: Study) -> Origin:
                 f"environments[{i}] must name a file of data, as LoggedTrial.read does, because"
                 " data are not sent to a cluster"
             )
-    return {"study": study.config, **of_modules(study)}
+    return {"study": study.config, **of_modules(study.config["imports"], study.folder)}
 
 
-def of_modules(study: Study | None) -> Origin:
-    """The modules that a study imports; none without one."""
-    if study is None:
-        return {"modules": {}}
-    modules = {name: _digest_of(name) for name in study.config["imports"]}
-    return {"folder": str(study.folder.resolve()), "modules": modules}
+def of_modules(names: Sequence[str], folder: Path) -> Origin:
+    """Modules that have been imported, of a folder or of the Python path."""
+    modules = {name: _digest_of(name) for name in names}
+    return {"folder": str(folder.resolve()), "modules": modules}
 
 
 def of_paper(name: str, size: Any) -> Origin:

@@ -31,7 +31,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-import sys
 import tomllib
 import warnings
 from collections.abc import Callable
@@ -48,6 +47,7 @@ from ..privacy import Budget
 from ..privacy.budgets import examples
 from ..simulation.deciding import Question
 from ..simulation.parallel import shared_name
+from ..simulation.processes import importing_from
 from .cautions import cautions
 from .schema import (
     Budgets,
@@ -210,7 +210,8 @@ def parse(
     horizon = _valid(Horizon, data.get("horizon"))
     worlds = read_worlds(_entries(WorldEntry, data, "environments"), folder, horizon, problems)
     budgets = _valid(Budgets, data.get("budgets", {}))
-    _import(_valid(list[str], data.get("imports", [])) or [], folder, problems)
+    if modules := _valid(list[str], data.get("imports", [])):
+        _import(modules, folder, problems)
     before_policies()
     entries = _entries(PolicyEntry, data, "policies")
     policies = _policies(entries, budgets, worlds, horizon, problems)
@@ -253,8 +254,7 @@ def _import(modules: list[str], folder: Path, problems: Problems) -> None:
     """Import modules from the study's folder or the path, and with them their registered
     policies.
     """
-    sys.path.insert(0, here := str(folder.resolve()))
-    try:
+    with importing_from(folder):
         importlib.invalidate_caches()  # the file may be younger than the last look into the folder
         for i, module in enumerate(modules):
             try:
@@ -263,8 +263,6 @@ def _import(modules: list[str], folder: Path, problems: Problems) -> None:
             except Exception as error:
                 said = f"{type(error).__name__}: {error}"
                 problems.add(f"imports[{i}]", f"{module} cannot be imported: {said}")
-    finally:
-        sys.path.remove(here)
 
 
 # Policies ------------------------------------------------------------------------------------

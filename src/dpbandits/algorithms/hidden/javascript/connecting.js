@@ -1,8 +1,30 @@
 // A device of a service: it stores what it will send before it sends it, and sends no other bytes.
 
+const done = (asked) =>
+  new Promise((resolve, reject) => {
+    asked.onsuccess = asked.oncomplete = () => resolve(asked.result);
+    asked.onerror = asked.onabort = ({ target }) => reject(target.error);
+  });
+
+const inDatabase = async (mode, act) => {
+  const asked = indexedDB.open("dpbandits", 1);
+  asked.onupgradeneeded = () => asked.result.createObjectStore("devices");
+  const opened = await done(asked);
+  try {
+    const change = opened.transaction("devices", mode, { durability: "strict" });
+    const found = act(change.objectStore("devices"));
+    await done(change);
+    return found.result;
+  } finally {
+    opened.close();
+  }
+};
+
+// No localStorage: a page may still see there what another has changed in the meantime, in spite of
+// locks.  Both would spend the same report.
 const inThisBrowser = {
-  get: (key) => localStorage.getItem(key),
-  set: (key, text) => localStorage.setItem(key, text),
+  get: (key) => inDatabase("readonly", (kept) => kept.get(key)),
+  set: (key, text) => inDatabase("readwrite", (kept) => kept.put(text, key)),
 };
 
 // One at a time in all pages of an origin, where the browser has locks.
@@ -173,7 +195,8 @@ class Connection {
  * the page and not from the server.  server and shuffler are addresses; under local trust there is
  * no shuffler.  ticket is the person's for the shuffler, or a key of the server.  tenant is that of
  * the experiment, where the server asks for no key.  storage has get(key) and set(key, text), which
- * may return promises; by default it is the browser's. */
+ * may return promises; by default it is IndexedDB.
+ * Another must show all pages of the origin each change at once. */
 async function connect(given) {
   const made = new Connection(given);
   await made._turn(async () => {});
