@@ -255,7 +255,7 @@ def test_wrong_arguments_are_refused(arguments, complaint):
     ("policy", "complaint"),
     [
         (lambda: dpb.algorithms.UCB1(2), "an audit tests what the budget claims"),
-        (lambda: "AdaPUCB", "must be a policy"),
+        (lambda: "AdaPUCB", "must be a Policy"),
         (lambda: AdaPUCB(2, budget=PureDP(1.0), clip=False), "must have clip=True"),
     ],
 )

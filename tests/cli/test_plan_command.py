@@ -175,7 +175,7 @@ def test_experts_are_ranked_and_it_is_said_when_no_bound_says_anything():
         ),
         (
             ["--arms", "3", "--horizon", "10", "--experts", "2", "--drift", "any"],
-            "does not go with experts",
+            "cannot be combined with experts",
         ),
         (
             [

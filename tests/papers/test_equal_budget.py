@@ -296,13 +296,13 @@ def test_every_default_is_a_policy_of_its_setting() -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ({"features": 2, "drift": "any"}, "drift='any' does not go with features"),
+        ({"features": 2, "drift": "any"}, "drift='any' cannot be combined with features"),
         ({"features": np.eye(3), "trust": "local"}, "trust must be 'central' for fixed features"),
-        ({"features": 2, "drift": 500}, "drift=500 does not go with features"),
+        ({"features": 2, "drift": 500}, "drift=500 cannot be combined with features"),
         ({"trust": "local", "drift": 500}, "trust must be 'central' for finite arms"),
         ({"features": 2, "protects": "contexts"}, "protects must be one of"),
         ({"person": 2, "features": 2}, "person must not be given with features"),
-        ({"experts": 2, "goal": "best arm"}, "goal='best arm' does not go with experts"),
+        ({"experts": 2, "goal": "best arm"}, "goal='best arm' cannot be combined with experts"),
         ({"link": "logistic"}, "link must be given with features or person"),
     ],
 )
