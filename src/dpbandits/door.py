@@ -161,7 +161,7 @@ def budget_of(given: object, options: Mapping[str, Any]) -> Budget | None:
         for word in ("epsilon", "delta", "rho", "alpha", "mu"):
             if word in options:
                 raise ArgumentError(
-                    f"{word} must be part of a budget, such as one of {written}",
+                    f"{word} must be part of a budget: give one of budget={written}",
                     word,
                 )
         raise ArgumentError(

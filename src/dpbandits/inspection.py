@@ -280,7 +280,8 @@ def _released(frame: Frame) -> tuple[np.ndarray, ...]:
         )
     if not (known <= order).all():
         raise ArgumentError(
-            "of (column 'known') must hold at most the number of rows above, in each row", "of"
+            "of must not have a number in the column 'known' that exceeds the number of rows above",
+            "of",
         )
     return arm, rounds, total, known
 

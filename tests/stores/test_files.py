@@ -815,7 +815,7 @@ def noted(path):
     try:
         dpb.load(path)
     except dpb.ClaimError as error:
-        assert "knows nothing of it" in str(error)  # noqa: PT017
+        assert "has no record of" in str(error)  # noqa: PT017
         return False
     gc.collect()
     return True

@@ -38,7 +38,7 @@ def audit(
     budget: Annotated[
         str | None,
         Option(
-            help="The policy's budget, such as zcdp=0.5 or pure=1. Default: the first that fits."
+            help="The policy's budget, such as zcdp=0.5. Default: an example that fits the policy."
         ),
     ] = None,
     runs: Annotated[
@@ -57,8 +57,9 @@ def audit(
         str | None,
         Option(
             help=(
-                "A bug to plant in the policy: half, redrawn, add-remove, repeated or timed. Or"
-                " null, which makes both data sets equal."
+                "A bug to plant in the policy, to test the attack: half (of the noise), redrawn"
+                " (noise), add-remove (sensitivity), repeated (records) or timed (releases). With"
+                " null, both data sets are equal."
             )
         ),
     ] = None,
@@ -73,7 +74,7 @@ def audit(
     jobs: Annotated[int, Option(help="Number of processes; -1 for one per core.")] = -1,
     cluster: Cluster = None,
     figure: Annotated[
-        Path | None, Option(help="A PNG, SVG or PDF file for a figure of one policy.")
+        Path | None, Option(help="Draw the attack on one policy to this PNG, SVG or PDF file.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -34,7 +34,8 @@ Header = Annotated[
     Option(
         "--header/--no-header",
         help=(
-            "Whether the first line names the columns. Default: yes, and no name may be a number."
+            "Whether the first line names the columns. By default it does, and no cell of it may be"
+            " a number."
             " With --no-header, columns are called 0, 1, ..."
         ),
     ),

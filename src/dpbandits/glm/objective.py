@@ -94,9 +94,11 @@ class ObjectivePerturbation:
                 f"budget must be ApproxDP for method='objective', got {budget!r}", "budget"
             )
         if score.link != "logistic":
-            needs = "the proof needs a convex loss with bounded residuals everywhere"
-            what = f"'logistic' for method='objective': {needs}, got {score.link!r}"
-            raise ArgumentError(f"link must be {what}", "link")
+            raise ArgumentError(
+                f"link must be 'logistic' for method='objective', got {score.link!r}. The proof"
+                " needs a convex loss, and residuals that are bounded everywhere",
+                "link",
+            )
         steepest = 0.25 * score.context_bound**2
         if ridge is None:
             ridge = steepest / math.expm1(min(_DETERMINANT * budget.epsilon, 1.0))

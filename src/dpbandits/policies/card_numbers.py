@@ -175,7 +175,7 @@ def _who_pays(policy: Policy) -> str:
     alone = counter is None or isinstance(counter, Independent)
     later = "" if alone else " It covers all later releases of the running sum, too."
     return (
-        "One record pays the cost of a line once, for all releases of the line together."
+        "The cost of a line is the cost to one record of all the line's releases together."
         f"{later} {pays}"
     )
 

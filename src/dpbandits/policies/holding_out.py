@@ -34,8 +34,8 @@ def refuse_misfit(card: Card, settings: Settings, takes_reports: bool) -> None:
     for misfit, needed in wrong:
         if misfit:
             raise ArgumentError(
-                f"holdout must be None here: held-out people are only possible {needed}, got"
-                f" {settings.holdout!r}",
+                f"holdout must be None here, got {settings.holdout!r}. A holdout is only possible"
+                f" {needed}",
                 "holdout",
             )
 

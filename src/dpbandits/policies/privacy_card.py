@@ -218,8 +218,11 @@ def _promised(policy: Policy) -> Iterator[list[str]]:
     found = as_approx(policy)
     if found is not None:
         pair = f"({upward(found.epsilon):.6g}, {found.delta:g})-DP"
-        other = "In Python, policy.guarantee.holds.to_approx(delta) does this for another delta"
-        yield ["as (epsilon, delta)", f"{pair}, which the promise implies. {other}"]
+        exact = policy.channel.family == GAUSSIAN and not policy.session.older_noise
+        implied = "the promise and the Gaussian noise imply" if exact else "the promise implies"
+        call = "to_approx(delta, gaussian=True)" if exact else "to_approx(delta)"
+        other = f"In Python, policy.guarantee.holds.{call} does this for another delta"
+        yield ["as (epsilon, delta)", f"{pair}, which {implied}. {other}"]
     yield ["in other words", promise.means]
 
 
@@ -283,6 +286,12 @@ def _enforced(policy: Policy) -> Iterator[list[str]]:
 def _closed(policy: Policy) -> str:
     if not policy.takes_masks:
         return "the policy always chooses among all arms; the code refuses to close one"
+    if policy.card.hides_contexts and policy.takes_reports:
+        return (
+            "the party that runs the policy may close an arm for everybody, but not for one person."
+            " Everyone may see which arms are open. Which arms are open must not depend on"
+            " unreleased rewards"
+        )
     if policy.card.hides_contexts:
         return (
             "the party that runs the policy may close arms for a person. The arms that are open to"

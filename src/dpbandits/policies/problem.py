@@ -232,7 +232,7 @@ DEFAULTS = (
         "shuffle",
         "MergedTopTwoSDP",
         "People's devices share the noise. Together they add no more noise than under central"
-        " trust, where no other search here needed fewer rounds.",
+        " trust. Under central trust no other search here needed fewer rounds.",
         {"failure_probability": 0.05},
         goal="best arm",
     ),

@@ -65,7 +65,7 @@ def no_intervals(policy: Policy) -> str:
     if not (policy.statistic.sums_of or policy.learns_means):
         if policy.kernels.estimate is not no_estimate:
             return "no interval is proved for coefficients after adaptive choices"
-        return "the policy's releases are not sums of one arm's rewards"
+        return "the package computes no intervals from this policy's kind of release"
     if policy.channel.family not in (OPEN, GAUSSIAN, LAPLACE, VECTOR):
         return "the policy's noise is neither Gaussian nor Laplace noise"
     if not policy.clip:

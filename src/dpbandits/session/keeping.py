@@ -203,8 +203,8 @@ class Keeper:
     def _refuse_fork(self) -> None:
         if os.getpid() != self._process:
             raise ClaimError(
-                f"{self.place} was not written: this process is a fork; save in the process that"
-                f" made the policy; {WHY}"
+                f"{self.place} was not written, because this process is a fork. Save in the"
+                f" process that made the policy: {WHY}"
             )
 
     # Batches ----------------------------------------------------------------------------------

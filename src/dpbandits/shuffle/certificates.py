@@ -122,8 +122,8 @@ class Tails:
         mean, std = n * p, math.sqrt(n * p * (1.0 - p))
         if std > WIDEST:
             raise ArgumentError(
-                "levels must be fewer, or the budget larger: no noise with a standard deviation of"
-                f" at most {WIDEST:g} steps is known to keep this budget",
+                "levels must be fewer, or the budget larger. This budget needs noise with a"
+                f" standard deviation above {WIDEST:g} steps, for which no proof is known",
                 "levels",
             )
         reach = _REACH * std

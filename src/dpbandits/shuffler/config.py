@@ -127,7 +127,7 @@ def _pinned(folder: Path, words: Any) -> Pinned:
         raise
     except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ArgumentError(
-            f"config must name the configuration of devices, got {path}: {error!r}", "config"
+            f"config must name a file that configures devices, got {path}: {error!r}", "config"
         ) from None
     if name != words["name"]:
         raise ArgumentError(

@@ -198,7 +198,9 @@ class SQLiteFile:
         ):
             connection.set_busy_timeout(PATIENCE)
             if connection.pragma("journal_mode", "wal") != "wal":
-                raise StoreError(f"{self} cannot be used: its file system has no room for a log")
+                raise StoreError(
+                    f"{self} cannot be used: SQLite cannot keep a write-ahead log beside it"
+                )
 
     def _recognise(self, connection: Any) -> None:
         found = connection.pragma("application_id"), connection.pragma("user_version")

@@ -220,8 +220,7 @@ def _check_free(target: Path, force: bool) -> None:
     if strangers:
         named = ", ".join(sorted(strangers)[:_NAMED]) + (", ..." if len(strangers) > _NAMED else "")
         raise ArgumentError(
-            f"output must hold nothing but earlier results to be replaced, got {target} with"
-            f" {named}"
+            f"output must hold no files other than earlier results, got {target} with {named}"
         )
 
 

@@ -194,7 +194,7 @@ class ArmsLocal(LocalPolicy):
     learns_means = True
     card = Card(
         title="arms on rewards that are randomised one by one",
-        source="reports, and how the index counts noise, are this package's",
+        source="this package: the reports, and the noise in the index",
         proof="module dpbandits.algorithms.arms.local",
         noise=("Laplace", "Gaussian"),
         trust_model="local",

@@ -340,7 +340,7 @@ class AdaRGOPEVar(_Phased):
     """
 
     card = Card(
-        title="Phased elimination with noise on every arm's sum (zCDP)",
+        title="Phased elimination with Gaussian noise on every arm's sum",
         source=f"{_CONCENTRATED}, Appendices E-C and H",
         noise=("Gaussian",),
         errata=(_ERRATUM,),
