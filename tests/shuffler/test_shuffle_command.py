@@ -86,7 +86,7 @@ def changed(file, old, new):
         ('closes = "full"', 'closes = "soon"', "closes must be one of 'full'"),
         ('closes = "full"', 'every = "1 h"', "every must be a time"),
         ('name = "study"', 'name = "other"', "name must equal the entry 'name' in"),
-        ("study.json", "none.json", "config must name the configuration"),
+        ("study.json", "none.json", "config must name a file that configures"),
         ("[[experiments]]", "[experiments]", "experiments must be tables"),
         ("[[experiments]]", "[[experiments", "cannot be read"),
         ('"tickets"', '"none"', "tickets must name the file"),

@@ -52,7 +52,7 @@ _ERRATUM = Erratum(
     "AdaC-GOPE",
     (
         "Line 12 adds too little noise for an approximate design.",
-        "Here the variance is computed from the matrix V of the coming rounds.",
+        "AdaCGOPE computes the variance from the Gram matrix of the coming rounds.",
         "In the experiments rewards have standard normal noise and are not clipped, although the"
         " proof needs |r| <= 1.",
     ),
