@@ -20,7 +20,8 @@ import pytest
 from numba import typeof
 
 import dpbandits
-from dpbandits.kernel import _describe_type, _global_names, bind, kernel, plain, unbound
+from dpbandits.compiling import describe_type
+from dpbandits.kernel import _global_names, bind, kernel, plain, unbound
 from dpbandits.policies import registered
 
 SOURCE = Path(dpbandits.__file__).parents[1]
@@ -249,9 +250,9 @@ def test_a_renamed_field_changes_the_digest_of_whoever_builds_the_tuple(tmp_path
 def test_types_are_told_apart_by_their_fields_at_any_depth():
     One, Other = namedtuple("State", "a b"), namedtuple("State", "b a")
     one, other = One(1.0, 2.0), Other(1.0, 2.0)
-    assert _describe_type(typeof(one)) != _describe_type(typeof(other))
-    assert _describe_type(typeof((1, (one,)))) != _describe_type(typeof((1, (other,))))
-    assert _describe_type(typeof((1, 2.0))) != _describe_type(typeof((1, 2)))
+    assert describe_type(typeof(one)) != describe_type(typeof(other))
+    assert describe_type(typeof((1, (one,)))) != describe_type(typeof((1, (other,))))
+    assert describe_type(typeof((1, 2.0))) != describe_type(typeof((1, 2)))
 
 
 @pytest.mark.long

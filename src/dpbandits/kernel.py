@@ -22,7 +22,6 @@ from __future__ import annotations
 import builtins
 import contextlib
 import dis
-import gc
 import hashlib
 import math
 import os
@@ -31,7 +30,6 @@ import shlex
 import stat
 import sys
 import tempfile
-import time
 import types
 import warnings
 import weakref
@@ -43,14 +41,17 @@ from typing import Any, ClassVar
 import numba
 import numpy as np
 import platformdirs
-from numba.core import bytecode, caching, compiler, config, serialize
+from numba.core import caching, compiler, config, event, serialize, sigutils
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
-from numba.core.untyped_passes import ExtractByteCode
 
+from . import compiling
+from .compiling import Part, PartCompiler, WholeCompiler, describe_type, handle
 from .errors import CacheWarning
 from .folders import Fault, fault_of, fault_of_folder, make_private
 
-_FORMAT = "dpbandits-kernel-5"
+_FORMAT = "dpbandits-kernel-7"
+_PASSES = hashlib.sha256(Path(compiling.__file__).read_bytes()).hexdigest()
 _CHECKSUM_BYTES = 32
 
 Kernel = Callable[..., Any]
@@ -172,71 +173,20 @@ def cache_refusal(folder: Path) -> str | None:
 # Kinds of kernels ------------------------------------------------------------------------------
 
 
-class _Compiler(compiler.Compiler):
-    """Number functions by the types of their arguments.  The types include the fields of named
-    tuples, which numba's names omit.  Processes find each other's code by these symbols.  So
-    symbols must tell all code apart, and must not depend on earlier compilations.
-    """
-
-    def compile_extra(self, func: Any) -> Any:
-        self.state.func_id = identity = bytecode.FunctionIdentity.from_function(func)
-        kinds = repr([_describe_type(kind) for kind in self.state.args])
-        identity.unique_id = int(hashlib.sha256(kinds.encode()).hexdigest()[:15], 16)
-        identity.unique_name = f"{identity.func_qualname}${identity.unique_id}"
-        ExtractByteCode().run_pass(self.state)
-        self.state.lifted, self.state.lifted_from = (), None
-        # It makes millions of objects and hardly any garbage before it ends: to look for some on
-        # the way takes a tenth of its time.  What another thread says of collections meanwhile is
-        # lost, and what it forks collects none.
-        collects = gc.isenabled()
-        try:
-            gc.disable()
-            with COMPILING:
-                return self._compile_bytecode()
-        finally:
-            if collects:
-                gc.enable()
-
-
-class _Stopwatch:
-    """The time that this process compiles; numba lets one thread at a time."""
-
-    def __init__(self) -> None:
-        self._depth, self._before, self._since = 0, 0.0, 0.0
-
-    @property
-    def now(self) -> bool:
-        """Whether it compiles now."""
-        return self._depth > 0
-
-    @property
-    def seconds(self) -> float:
-        """How long it has compiled."""
-        return self._before + (time.perf_counter() - self._since if self.now else 0.0)
-
-    def __enter__(self) -> None:
-        self._since = self._since if self.now else time.perf_counter()
-        self._depth += 1
-
-    def __exit__(self, *_: object) -> None:
-        before = self.seconds
-        self._depth -= 1
-        self._before = self._before if self.now else before
-
-
-COMPILING = _Stopwatch()
-
-
 class _Linked(CPUDispatcher):
     """A kernel without the wrappers for Python, which take as long to compile as a small kernel."""
 
     _options: ClassVar = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    _compiles: ClassVar[Any] = PartCompiler
     _digest: str
+
+    known: ClassVar[weakref.WeakValueDictionary[str, _Linked]] = weakref.WeakValueDictionary()
 
     def __init__(self, source: Any, digest: str) -> None:
         options = {"nopython": True, "nogil": True, **self._options}
-        super().__init__(source, targetoptions=options, pipeline_class=_Compiler)
+        super().__init__(source, targetoptions=options, pipeline_class=self._compiles)
         self._digest = digest
+        _Linked.known[digest] = self
         self._cache = _KernelCache(cache_folder(), digest)
 
     @property
@@ -254,6 +204,28 @@ class _Linked(CPUDispatcher):
     def __reduce__(self) -> Any:
         return type(self), (self.py_func, self._digest)
 
+    def compile(self, sig: Any) -> Any:
+        """As numba does, but for timers, which every call of LLVM would tell of."""
+        with global_compiler_lock, self._compiling_counter:
+            arguments, returned = sigutils.normalize_signature(sig)
+            if arguments in self.overloads:
+                return self.overloads[arguments].entry_point
+            result = self._cache.load_overload(arguments, self.targetctx)
+            if result is not None:
+                self._cache_hits[arguments] += 1
+                self.targetctx.insert_user_function(
+                    result.entry_point, result.fndesc, [result.library]
+                )
+                self.add_overload(result)
+                return result.entry_point
+            self._cache_misses[arguments] += 1
+            about = {"dispatcher": self, "args": arguments, "return_type": returned}
+            with event.trigger_event("numba:compile", data=about):
+                result = self._compiler.compile(arguments, returned)
+                self.add_overload(result)
+            self._cache.save_overload(arguments, result)
+            return result.entry_point
+
 
 class _Inlined(_Linked):
     _options: ClassVar = {**_Linked._options, "forceinline": True}
@@ -266,11 +238,7 @@ class _Outlined(_Linked):
     ``_KernelCache`` compiles or loads it before any of its callers.
     """
 
-    compiled: ClassVar[weakref.WeakValueDictionary[str, _Outlined]] = weakref.WeakValueDictionary()
-
-    def __init__(self, source: Any, digest: str) -> None:
-        super().__init__(source, digest)
-        _Outlined.compiled[digest] = self
+    _compiles = WholeCompiler
 
     def add_overload(self, cres: Any) -> None:
         super().add_overload(cres)
@@ -282,6 +250,7 @@ class _Outlined(_Linked):
 
 class _Entry(_Linked):
     _options: ClassVar = {"_nrt": True, "no_cfunc_wrapper": True}
+    _compiles = WholeCompiler
     __call__ = CPUDispatcher.__call__
 
 
@@ -347,7 +316,14 @@ def _copy(function: Any, scope: dict[str, Any], qualname: str, digest: str) -> A
 
 
 def _digest(function: Any, scope: dict[str, Any], kind: type) -> str:
-    versions = [_FORMAT, numba.__version__, np.__version__, sys.version, str(config.BOUNDSCHECK)]
+    versions = [
+        _FORMAT,
+        _PASSES,
+        numba.__version__,
+        np.__version__,
+        sys.version,
+        str(config.BOUNDSCHECK),
+    ]
     names = [kind.__name__, function.__module__, function.__qualname__]
     code = [_describe(function.__defaults__, function), *_describe_code(function.__code__)]
     used = [f"{name}={_describe(value, function)}" for name, value in scope.items()]
@@ -404,13 +380,6 @@ def _describe(value: Any, function: Any) -> str:
     )
 
 
-def _describe_type(kind: Any) -> str:
-    """A numba type in words, with the fields of named tuples, which numba's own words leave out."""
-    if isinstance(kind, numba.types.BaseTuple):
-        return f"{kind}{getattr(kind, 'fields', '')}({', '.join(map(_describe_type, kind))})"
-    return repr(kind)
-
-
 # The cache -------------------------------------------------------------------------------------
 
 
@@ -444,7 +413,7 @@ class _KernelCache(caching._Cache):
             symbols, parts = pickle.loads(payload)
             if not all(_is_linked(*symbol) for symbol in symbols):
                 return None
-            result = compiler.CompileResult._rebuild(target_context, *parts)
+            result = _rebuilt(target_context, *parts)
         except Exception:  # whatever is wrong with an entry, compiling anew is right
             return None
         # A named tuple that was defined in a notebook comes back as another class, and would match
@@ -522,7 +491,7 @@ class _KernelCache(caching._Cache):
         warnings.warn(_refusal(self._root, fault), CacheWarning, stacklevel=2)
 
     def _file(self, sig: Any, codegen: Any) -> Path:
-        key = repr(([_describe_type(kind) for kind in sig], codegen.magic_tuple()))
+        key = repr(([describe_type(kind) for kind in sig], codegen.magic_tuple()))
         return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()}.kernel"
 
 
@@ -542,5 +511,38 @@ def _refusal(folder: Path, fault: Fault) -> str:
 def _is_linked(symbol: str, digest: str, arguments: Any) -> bool:
     """Whether an outlined kernel stands under that symbol; compiles or loads it if need be."""
     if symbol not in _OUTLINED:
-        _Outlined.compiled[digest].compile(arguments)
+        _Linked.known[digest].compile(arguments)
     return symbol in _OUTLINED
+
+
+def _at_hand(digest: str, arguments: Any, symbol: str) -> Any:
+    """The code of a part; compiles or loads it if need be.
+
+    Raises:
+        LookupError: it has another symbol, which numba also makes of the options of callers.
+    """
+    found = _Linked.known[digest]
+    found.compile(arguments)
+    result = found.overloads[arguments]
+    if result.fndesc.mangled_name != symbol:
+        raise LookupError(symbol)
+    return result.library
+
+
+def _rebuilt(target: Any, library: Any, described: Any, environment: Any, *rest: Any) -> Any:
+    """A compiled function, as it was before it was written."""
+    if library[1] == "object":
+        return compiler.CompileResult._rebuild(target, library, described, environment, *rest)
+    part = Part.read(target, library, _at_hand)
+    return compiler.compile_result(
+        target_context=target,
+        typing_context=target.typing_context,
+        library=part,
+        environment=environment,
+        entry_point=handle(described, environment, part),
+        fndesc=described,
+        signature=rest[0],
+        objectmode=rest[1],
+        lifted=rest[2],
+        reload_init=rest[4],
+    )

@@ -112,6 +112,7 @@ _UP = [
     "source",
     "html",
     "folders",
+    "compiling",
     "kernel",
     "calls",
     "privacy",

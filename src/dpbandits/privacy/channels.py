@@ -90,18 +90,24 @@ def draw_from_hemisphere(scale: float, statistic: Vector, release: Vector, rng: 
 
 
 @kernel
-def add_noise(
+def add_independent(
     family: int, scale: float, grid: float, statistic: Vector, release: Vector, rng: Generator
 ) -> None:
-    """Write the statistic plus independent noise of the family into ``release``.  A family that
-    replaces the statistic writes its replacement.  ``grid`` is as for ``draw_noise``.
-    """
-    if family == HEMISPHERE:
-        draw_from_hemisphere(scale, statistic, release, rng)
-        return
+    """Write the statistic plus the noise of ``draw_noise`` into ``release``."""
     draw_noise(family, scale, grid, release, rng)
     for i in range(statistic.size):
         release[i] += statistic[i]
+
+
+@kernel
+def add_noise(
+    family: int, scale: float, grid: float, statistic: Vector, release: Vector, rng: Generator
+) -> None:
+    """``add_independent``, or the replacement of the statistic in ``Hemisphere``."""
+    if family == HEMISPHERE:
+        draw_from_hemisphere(scale, statistic, release, rng)
+    else:
+        add_independent(family, scale, grid, statistic, release, rng)
 
 
 @dataclass(frozen=True)

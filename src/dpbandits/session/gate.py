@@ -13,8 +13,8 @@ import numpy as np
 
 from ..errors import ArgumentError, BudgetExhausted, ClaimError, DPBanditsError
 from ..kernel import Kernel
-from ..privacy.channels import Channel
-from ..privacy.continual import SINGLE, mechanism_of, release_exactly
+from ..privacy.channels import HEMISPHERE, Channel
+from ..privacy.continual import SINGLE, mechanism_of, release_exactly, release_replaced
 from ..privacy.grids import refuse_wide_noise
 from ..privacy.ledger import WHOLE, Ledger, Line, Meter
 from ..privacy.noise import EXACT, NoiseSource
@@ -89,6 +89,8 @@ class Gate:
         too.
         """
         counter = self.statistic.counter
+        if self.channel.family == HEMISPHERE:
+            return release_replaced
         return mechanism_of(SINGLE if counter is None else counter.kind)
 
     @cached_property

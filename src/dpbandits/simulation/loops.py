@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..calls import generator_at
 from ..environments.base import ArmsKernels, ContextKernels
 from ..kernel import Generator, Kernel, Vector, bind, entry, inlined, kernel, outlined, unbound
 from ..privacy.ledger import is_full
@@ -107,7 +108,8 @@ def _play_arms(
 def _arms(
     sides: Any, shown: Any, world_rng: Generator, choice_rng: Generator, privacy_rng: Generator
 ) -> int:
-    return play(sides, shown, world_rng, choice_rng, privacy_rng)
+    drawn = generator_at(world_rng), generator_at(choice_rng), generator_at(privacy_rng)
+    return play(sides, shown, *drawn)
 
 
 @cache
@@ -193,7 +195,8 @@ def _contexts(
     sides: Any, shown: Any, world_rng: Generator, choice_rng: Generator, privacy_rng: Generator
 ) -> int:
     """``_play`` for Python: one call for all rounds, as handing arrays over costs time."""
-    return play(sides, shown, world_rng, choice_rng, privacy_rng)
+    drawn = generator_at(world_rng), generator_at(choice_rng), generator_at(privacy_rng)
+    return play(sides, shown, *drawn)
 
 
 @cache

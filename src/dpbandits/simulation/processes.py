@@ -31,9 +31,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from ..compiling import COMPILING
 from ..environments.base import Environment
 from ..errors import ArgumentError, DPBanditsError, JobsWarning
-from ..kernel import COMPILING
 from ..policies import Policy
 
 Task = Callable[[int, int], Any]  # of a group, and the number of a unit in it

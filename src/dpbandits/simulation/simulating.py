@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ..calls import addresses_of
 from ..environments.base import AdviceEnvironment, ArmsEnvironment, ContextEnvironment, World
 from ..errors import ArgumentError
 from ..policies import Policy, Preset
 from ..privacy.ledger import Ledger
-from ..protocol import NO_ARM
+from ..protocol import NO_ARM, no_arm
 from ..session.steps import release_of
 from ..validation import flag, integer, shown
 from .clipping import entering_of, support_ends, warn_of_clipping
@@ -303,6 +304,7 @@ def play(
     # Where every round ends in a release, it is compiled into the loop.
     crossing = release_of(policy.driven, policy.mechanism, inside=policy.card.learns_at_once)
     sides, rngs = (policy.params, state.raw, state.public, state.memo), (world, choices, privacy)
+    drawn = [None if rng is None else addresses_of(rng) for rng in rngs]
     met: tuple[Any, ...]
     if isinstance(environment, ContextEnvironment):
         loop = context_loop(policy.driven, crossing, environment.kernels)
@@ -317,10 +319,12 @@ def play(
 
     def advance() -> int:
         until = int(tally.cursor[CURSOR.round]) + _CHUNK
-        return loop((*sides, state.wall), (*met, until), *rngs)
+        return loop((*sides, state.wall), (*met, until), *drawn)
 
     ledger = play_out(policy, state, advance)
-    return _Run.of(tally, int(policy.kernels.recommend(policy.params, state.public)), ledger)
+    recommend = policy.kernels.recommend
+    found = NO_ARM if recommend is no_arm else int(recommend(policy.params, state.public))
+    return _Run.of(tally, found, ledger)
 
 
 def _parameter_of(environment: World, n_models: int) -> np.ndarray:

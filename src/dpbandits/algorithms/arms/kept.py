@@ -37,7 +37,7 @@ def nothing_kept(n_arms: int) -> Matrix:
     return np.full((2 * len(MERGED) + len(KEPT), n_arms), np.nan)
 
 
-@kernel
+@outlined  # within a caller it would not be vectorised
 def _forget(values: Vector, then: Vector, now: Vector) -> None:
     """Forget the values of arms for which ``then`` and ``now`` differ."""
     for a in range(values.size):

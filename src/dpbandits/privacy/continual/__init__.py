@@ -61,6 +61,7 @@ from .running_sums import (
     mechanism_of,
     no_running_sum,
     release_exactly,
+    release_replaced,
 )
 from .symmetric import smat, svec
 from .toeplitz import BufferedToeplitz, SqrtToeplitz, overshoot
@@ -86,6 +87,7 @@ __all__ = [
     "no_running_sum",
     "overshoot",
     "release_exactly",
+    "release_replaced",
     "smat",
     "svec",
 ]

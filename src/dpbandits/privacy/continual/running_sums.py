@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...kernel import Generator, Kernel, Matrix, Vector, bind, entry, kernel, outlined, unbound
-from ..channels import OPEN, add_noise, draw_noise
+from ..channels import OPEN, add_independent, draw_from_hemisphere, draw_noise
 
 SINGLE, TREE, HONAKER, TOEPLITZ, BUFFERED, HYBRID, INDEPENDENT, INTEGERS = range(8)
 
@@ -240,7 +240,15 @@ def release_exactly(
 def _release_alone(
     running: RunningSum, family: int, scale: float, exact: Vector, release: Vector, rng: Generator
 ) -> None:
-    add_noise(family, scale, running.grid, exact, release, rng)
+    add_independent(family, scale, running.grid, exact, release, rng)
+
+
+@kernel
+def release_replaced(
+    running: RunningSum, family: int, scale: float, exact: Vector, release: Vector, rng: Generator
+) -> None:
+    """``mechanism`` of ``Hemisphere`` noise, which few policies have to compile."""
+    draw_from_hemisphere(scale, exact, release, rng)
 
 
 @outlined
