@@ -37,8 +37,9 @@ from dpbandits.environments import (
 from dpbandits.errors import JobsWarning
 from dpbandits.kernel import kernel
 from dpbandits.policies import registered
-from dpbandits.simulation import processes
-from dpbandits.simulation.processes import Piece, shared_out
+from dpbandits.simulation import helpers, processes, tasks
+from dpbandits.simulation.processes import shared_out
+from dpbandits.simulation.tasks import Piece
 
 UNITS = 30
 
@@ -49,7 +50,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     until one has answered, or has died.
     """
     told: list[Any] = []
-    helped, ask, here = threading.Event(), processes._Helper.ask, processes.played
+    helped, ask, here = threading.Event(), helpers.Helper.ask, processes.played
 
     def asking(self: Any, what: Any) -> Any:
         told.append(what)
@@ -73,7 +74,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     for name in ("_SOON", "_STARTUP", "_JOINING"):
         monkeypatch.setattr(processes, name, 0.0)
     monkeypatch.setattr(processes, "played", played)
-    monkeypatch.setattr(processes._Helper, "ask", asking)
+    monkeypatch.setattr(helpers.Helper, "ask", asking)
     return told
 
 
@@ -104,8 +105,8 @@ def test_helpers_find_modules_that_are_not_on_the_path(
 ):
     code = "import os, time\ndef task(group, number): time.sleep(0.001); return os.getpid()\n"
     (tmp_path / "far_away.py").write_text(code)
-    monkeypatch.setattr(processes, "_FOLDERS", [])
-    with processes.importing_from(tmp_path):
+    monkeypatch.setattr(tasks, "_FOLDERS", [])
+    with tasks.importing_from(tmp_path):
         module = importlib.import_module("far_away")
     assert str(tmp_path) not in sys.path
     (players,) = shared(module.task, UNITS)
@@ -140,18 +141,18 @@ def test_without_an_interpreter_all_is_played_here(
         time.sleep(0.01)
         return number
 
-    monkeypatch.setattr(processes, "_RESTING", [])
-    monkeypatch.setattr(processes, "_LIVING", set())
+    monkeypatch.setattr(helpers, "RESTING", [])
+    monkeypatch.setattr(helpers, "LIVING", set())
     monkeypatch.setattr(processes, "played", lambda task, piece: [task(0, n) for n in piece.units])
-    monkeypatch.setattr(processes.sys, "executable", "")
+    monkeypatch.setattr(helpers.sys, "executable", "")
     with pytest.warns(JobsWarning, match="no process can be started: this program is no Python"):
         assert shared(task, UNITS) == [list(range(UNITS))]
 
 
 def test_short_work_is_played_here_alone():
-    before = set(processes._LIVING)
+    before = set(helpers.LIVING)
     simulate(UCB1(2), ARMS, horizon=100, runs=UNITS, n_jobs=2)
-    assert before == processes._LIVING
+    assert before == helpers.LIVING
 
 
 def test_pieces_that_a_helper_is_late_with_are_played_again(monkeypatch: pytest.MonkeyPatch):
@@ -187,7 +188,7 @@ def test_a_helper_that_hangs_does_not_stop_work(monkeypatch: pytest.MonkeyPatch)
 
 def through(what: Any) -> Any:
     """An object as a helper gets it."""
-    return pickle.loads(processes._dumped(what))
+    return pickle.loads(tasks.dumped(what))
 
 
 def test_policies_are_made_anew():
@@ -214,10 +215,10 @@ HALVES = [[0.5, 0.25], [0.75, 0.5]]
 )
 def test_other_machines_are_sent_no_data_of_people(world: Any):
     with pytest.raises(dpb.ArgumentError, match="environment must hold no data") as told:
-        processes._dumped_for_others(partial(simulate, environment=world))
+        tasks.dumped_for_others(partial(simulate, environment=world))
     assert "0.25" not in str(told.value)
     for public in (classification("digits"), Bernoulli([0.25, 0.5])):
-        assert processes._dumped_for_others(partial(simulate, environment=public))
+        assert tasks.dumped_for_others(partial(simulate, environment=public))
 
 
 @kernel
@@ -354,7 +355,7 @@ def test_an_interruption_ends_helpers(asked: list[Any]):
 
     with pytest.raises(KeyboardInterrupt):
         shared_out(task, [UNITS], 2, interrupt)
-    assert set(processes._RESTING) >= processes._LIVING
+    assert set(helpers.RESTING) >= helpers.LIVING
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
@@ -383,13 +384,13 @@ def test_an_interruption_waits_for_no_heir_of_a_helper(asked: list[Any], tmp_pat
 
 
 def test_nothing_is_left_of_a_helper_that_has_rested_for_long(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(processes, "_IDLE", -1.0)
-    helper = processes._Helper()
-    processes._rest(helper)
+    monkeypatch.setattr(helpers, "_IDLE", -1.0)
+    helper = helpers.Helper()
+    helpers.rest(helper)
     assert helper._process.poll() is not None
     assert all(pipe.closed for pipe in helper._pipes)
-    assert helper not in processes._LIVING
-    assert helper not in processes._RESTING
+    assert helper not in helpers.LIVING
+    assert helper not in helpers.RESTING
 
 
 def test_a_helper_starts_beside_what_others_print_and_close(
@@ -407,9 +408,9 @@ def test_a_helper_starts_beside_what_others_print_and_close(
         print("a task may print")
         return 2 * number
 
-    helper = processes._Helper()
+    helper = helpers.Helper()
     try:
-        assert helper.ask(processes._sent(task)) == b""
+        assert helper.ask(tasks.packed(task)) == b""
         assert pickle.loads(helper.ask(Piece(0, range(3)))) == ([0, 2, 4], [])
     finally:
         helper.end()
@@ -431,8 +432,8 @@ def test_a_helper_ends_with_its_parent_in_the_middle_of_a_piece(tmp_path: Path):
 
     if (parent := os.fork()) == 0:
         try:
-            helper = processes._Helper()
-            helper.ask(processes._sent(task))
+            helper = helpers.Helper()
+            helper.ask(tasks.packed(task))
             threading.Thread(target=helper.ask, args=(Piece(0, range(1)),), daemon=True).start()
             while not (playing.exists() and playing.read_text()):
                 time.sleep(0.01)
@@ -475,7 +476,7 @@ def test_a_helper_has_no_older_code(module: tuple[Any, Path], asked: list[Any]):
     """A module that is imported anew after a change, between two calls; in one that rests, too."""
     mine, file = module
     assert shared(mine.task, UNITS) == [[1] * UNITS]
-    resting = list(processes._RESTING)
+    resting = list(helpers.RESTING)
     file.write_text(MINE.format(22, 2))
     assert shared(importlib.reload(mine).task, UNITS) == [[22] * UNITS]
     assert any(isinstance(one, Piece) for one in asked)
@@ -486,10 +487,10 @@ def test_a_helper_has_no_newer_policies(module: tuple[Any, Path]):
     """As where a file is changed while a study runs."""
     mine, file = module
     policy = mine.Mine(2)
-    sent = processes._sent(policy)
+    sent = tasks.packed(policy)
     file.write_text(MINE.format(22, 2))
     importlib.reload(mine)
-    assert processes._loaded(sent) == (
+    assert tasks.unpacked(sent) == (
         None,
         "another process cannot load it: it has another Mine, as when a file is changed after its"
         " import",

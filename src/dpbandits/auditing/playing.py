@@ -15,7 +15,8 @@ from ..policies import Policy
 from ..privacy.continual import is_spent
 from ..privacy.ledger import empty_arrays
 from ..simulation.parallel import ProgressCallback
-from ..simulation.processes import Piece, shared_out
+from ..simulation.processes import shared_out
+from ..simulation.tasks import Piece
 from .adversary import Adversary
 from .loop import BAD_SENSITIVITY, DONE, SLOTS, Game, Run, Slots, Taken, loop_of, twin_of
 from .planting import Plant

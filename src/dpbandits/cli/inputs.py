@@ -117,7 +117,7 @@ def imported(what: str, text: str, form: str) -> tuple[str, str, Any]:
 
 def module_called(name: str) -> ModuleType:
     """A module in this folder, or on the Python path."""
-    from ..simulation.processes import importing_from
+    from ..simulation.tasks import importing_from
 
     try:
         with importing_from(Path()):

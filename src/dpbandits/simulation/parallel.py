@@ -13,8 +13,9 @@ from ..privacy.ledger import Ledger
 from ..session.state import State
 from ..validation import integer
 from ..validation import shown as brief
-from .processes import Piece, shared_out
+from .processes import shared_out
 from .tally import BAD_SENSITIVITY, DONE, LEDGER_FULL
+from .tasks import Piece
 
 ProgressCallback = Callable[[int, int], None]
 

@@ -20,7 +20,8 @@ from ..errors import (
     StateFileError,
 )
 from ..simulation.clipping import warn_of_clipping
-from ..simulation.processes import ELSEWHERE, Piece
+from ..simulation.processes import ELSEWHERE
+from ..simulation.tasks import Piece
 from ..source import code_digest
 from .cells import Cell, Outcome, folder_for, stages
 from .orders import Answer, Origin, files_of, machine, order, play_piece, work

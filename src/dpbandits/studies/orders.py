@@ -24,7 +24,7 @@ import numpy as np
 from .. import __version__
 from ..errors import ArgumentError, DPBanditsError
 from ..rooms import papers
-from ..simulation.processes import Piece, played
+from ..simulation.tasks import Piece, played
 from ..source import code_digest
 from .cells import Cell, Outcome, cells_of
 from .study import Study, parse

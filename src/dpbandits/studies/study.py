@@ -47,7 +47,7 @@ from ..privacy import Budget
 from ..privacy.budgets import examples
 from ..simulation.deciding import Question
 from ..simulation.parallel import shared_name
-from ..simulation.processes import importing_from
+from ..simulation.tasks import importing_from
 from .cautions import cautions
 from .schema import (
     Budgets,
