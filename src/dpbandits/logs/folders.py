@@ -195,8 +195,8 @@ def refuse_unrecorded(frame: Frame) -> None:
         raise ArgumentError(
             "frame (column 'recorded') must hold no False if the log is private, got False in row"
             f" {first}{f', and in {more:,} more' if more else ''}: such a round may belong to a"
-            " person who is in the log already. Leave out these rows, or the column if no person is"
-            " in the log twice",
+            " person who is in the log already. Leave out these rows. If no person is in the log"
+            " twice, you may leave out the column instead",
             "frame",
         )
 

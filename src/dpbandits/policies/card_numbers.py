@@ -174,10 +174,7 @@ def _who_pays(policy: Policy) -> str:
         )
     alone = counter is None or isinstance(counter, Independent)
     later = "" if alone else " It covers all later releases of the running sum, too."
-    return (
-        "The cost of a line is the cost to one record of all the line's releases together."
-        f"{later} {pays}"
-    )
+    return f"The cost of a line is what all its releases together cost one record.{later} {pays}"
 
 
 def unit_of(promise: Guarantee) -> str:

@@ -194,8 +194,8 @@ class Declaration:
             self._check_parties(policy)
         if not self.allow_simulation and promise.holds is None:
             raise ArgumentError(
-                "budget must be given, or allow_simulation=true: without a budget nobody is"
-                " protected, got null",
+                "budget must be given, or allow_simulation=true, got null: without a budget nobody"
+                " is protected",
                 "budget",
             )
         if not self.allow_simulation and promise.simulated:

@@ -192,7 +192,9 @@ def _check_fit(
             f"{name} of {policy!r} must be {shown_dimension}, as in the environment"
         )
     if environment.horizon is not None and horizon > environment.horizon:
-        raise ArgumentError(f"horizon must be at most {environment.horizon} here, got {horizon}")
+        raise ArgumentError(
+            f"horizon must be at most the environment's, {environment.horizon}, got {horizon}"
+        )
     if policy.planned_rounds is not None and horizon > policy.planned_rounds:
         raise ArgumentError(
             f"horizon must be at most {policy.planned_rounds}, the rounds that {policy!r} is"

@@ -272,8 +272,8 @@ def assumed_of_parties() -> list[str]:
     """What a guarantee with devices, a shuffler and a server assumes of these."""
     return [
         "the shuffler fills up shorter batches with messages of noise alone",
-        "the shuffler knows this noise, so it does not protect rewards from the shuffler. There it"
-        " is as if people had dropped out",
+        "the shuffler knows this noise, so this noise does not protect rewards from the shuffler."
+        " Against the shuffler it counts as if people had dropped out",
         "the server and the shuffler never share what they see, not even later",
         "the party that runs the server holds none of the tickets with which people send messages",
         "programs and configurations come from a source that people trust",

@@ -312,7 +312,8 @@ def _refuse_unplanned(horizon: int | None, counter: str | None, budget: Budget |
         choice("counter", counter, _COUNTERS)
     if horizon is None and budget is not None:
         raise ArgumentError(
-            "horizon must be given with Switching() and a budget, as the largest number of rounds",
+            "horizon, the largest number of rounds, must be given if updates=Switching() and there"
+            " is a budget",
             "horizon",
         )
 
