@@ -122,7 +122,7 @@ AdaCUCB = preset(
     regret theorem needs ``beta`` above 3; practice does better with 1.  ``forget=False`` estimates
     from all released episodes, at no privacy cost.""",
     about={
-        "title": "UCB on noisy episode sums (zCDP)",
+        "title": "UCB on noisy episode sums",
         "source": "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 12",
         "proof": "",
         "noise": ("Gaussian",),

@@ -291,7 +291,7 @@ class AdaCGOPE(_Phased):
     """
 
     card = Card(
-        title="Phased elimination on a G-optimal design (zCDP)",
+        title="Phased elimination on a G-optimal design",
         source=f"{_CONCENTRATED}, Theorem 3, with noise for the rounds that are played",
         noise=("Gaussian",),
         errata=(_ERRATUM,),
@@ -371,7 +371,7 @@ class OutputGOPE(_Phased):
     """
 
     card = Card(
-        title="Phased elimination with noise on the estimated parameter (zCDP)",
+        title="Phased elimination with noise on the estimated parameter",
         source=f"{_CONCENTRATED}, Appendix E-C; the phase lengths are ours",
         noise=("Gaussian",),
         errata=(_ERRATUM,),
@@ -435,7 +435,7 @@ class DPDPE(_Phased):
     """
 
     card = Card(
-        title="Phased elimination that plays few arms in a phase (zCDP)",
+        title="Phased elimination that plays few arms in a phase",
         source=(
             "Li, Zhou & Ji (2022), Differentially Private Linear Bandits with Partial Distributed"
             " Feedback; the phase lengths are ours"
