@@ -12,7 +12,7 @@ from suite import BY_FAMILY, CASES, OF_KINDS, Case, over
 
 from dpbandits.kernel import plain
 from dpbandits.policies import Decision, Policy
-from dpbandits.privacy.continual import mechanism_from_python, release_exactly
+from dpbandits.privacy.continual import release_exactly
 from dpbandits.privacy.ledger import HEAD, SPAN, Line
 from dpbandits.session.steps import cross_by, release_by, steps_of
 from dpbandits.testing.walk import frozen, play, releases, snapshot
@@ -73,8 +73,7 @@ def traces(policy: Policy) -> list[dict[str, Any]]:
 def watched(policy: Policy) -> Watch:
     """A watch at the crossing of the wall, in Python as under secure noise, and at its noise."""
     watch, gate = Watch(policy), policy.session.gate
-    running = policy.session.state.wall.running
-    mechanism = release_exactly if gate.reports else mechanism_from_python(running.kind)
+    mechanism = release_exactly if gate.reports else gate.mechanism
 
     def noticed(*arguments: Any) -> None:
         watch.look("noise")

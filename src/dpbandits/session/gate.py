@@ -89,7 +89,7 @@ class Gate:
         too.
         """
         counter = self.statistic.counter
-        if self.channel.family == HEMISPHERE:
+        if counter is None and self.channel.family == HEMISPHERE:
             return release_replaced
         return mechanism_of(SINGLE if counter is None else counter.kind)
 
