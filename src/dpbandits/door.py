@@ -133,8 +133,8 @@ def bandit(
     budget = budget_of(budget, options)
     if "failure_probability" in options and horizon is not None and goal == "best arm":
         raise ArgumentError(
-            "horizon must not be given with failure_probability, because a search ends either after"
-            f" horizon rounds or at that error probability, got {horizon}",
+            f"horizon must not be given with failure_probability, got {horizon}: a search ends"
+            " either after horizon rounds or at that error probability",
             "horizon",
         )
     problem = DecisionProblem(

@@ -134,14 +134,13 @@ def _claim(policy: Policy) -> Claim:
     """The claim to refute; raises ArgumentError where nothing is claimed."""
     if policy.budget is None:
         raise ArgumentError(
-            "policy must have a budget, because an audit tests what the budget claims, got"
-            f" {policy!r}",
+            f"policy must have a budget, got {policy!r}: an audit tests what the budget claims",
             "policy",
         )
     if not policy.clip:
         raise ArgumentError(
-            "policy must have clip=True, because otherwise a reward may move a release by any"
-            f" amount, got {policy!r}",
+            f"policy must have clip=True, got {policy!r}: without it, a reward may move a release"
+            " by any amount",
             "policy",
         )
     promised = policy.guarantee.holds or policy.budget

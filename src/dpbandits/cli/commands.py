@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from functools import partial
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -408,3 +409,9 @@ def _size(study: Study) -> str:
     met = counted(worlds, "environment", "environments")
     played = counted(len(study.policies), "policy", "policies")
     return f"{met} x {played} x {counted(study.runs, 'run', 'runs')} of {study.horizon:,} rounds"
+
+
+# Typer keeps the line breaks of later paragraphs, and would wrap each of their lines again.
+for entry in app.registered_commands:
+    paragraphs = cleandoc((entry.callback and entry.callback.__doc__) or "").split("\n\n")
+    entry.help = "\n\n".join(" ".join(one.split()) for one in paragraphs)

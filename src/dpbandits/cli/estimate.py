@@ -66,7 +66,8 @@ def estimate(
     thousands: Thousands = "",
     header: Header = None,
     noise: Annotated[
-        Noise, Option(help="secure; or simulation: seeded noise, which protects nobody.")
+        Noise,
+        Option(metavar="NOISE", help="secure; or simulation: seeded noise, which protects nobody."),
     ] = Noise.secure,
     seed: Annotated[int | None, Option(help="The seed of simulated noise.")] = None,
     as_json: AsJson = False,

@@ -69,7 +69,8 @@ def evaluate_privately(
         str, Option(help="The estimator of the intervals: SNIPS or IPS.")
     ] = "SNIPS",
     noise: Annotated[
-        Noise, Option(help="secure; or simulation: seeded noise, which protects nobody.")
+        Noise,
+        Option(metavar="NOISE", help="secure; or simulation: seeded noise, which protects nobody."),
     ] = Noise.secure,
     seed: Annotated[int | None, Option(help="The seed of simulated noise.")] = None,
     arm: ArmColumn = "arm",

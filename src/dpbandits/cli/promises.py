@@ -32,8 +32,8 @@ BudgetText = Annotated[
     str | None,
     Option(
         "--budget",
-        help="A budget: pure=1, zcdp=0.1, approx=1,1e-5, rdp=4,1 or gdp=0.5. Default: one of"
-        " each notion that fits.",
+        help="A budget: pure=1, zcdp=0.1, approx=1,1e-5, rdp=4,1 or gdp=0.5. Default: a"
+        " budget of each notion that fits the policy.",
     ),
 ]
 NoiseKind = Annotated[
@@ -101,7 +101,8 @@ def card(
         bool,
         Option(
             "--audit",
-            help="Attack the policy first, as `dpbandits audit` does; with --all in fewer runs.",
+            help="Attack the policy first, as `dpbandits audit` does. With --all, each attack has"
+            " fewer runs.",
         ),
     ] = False,
     every: Annotated[

@@ -34,7 +34,7 @@ def serve(
     ] = None,
     store: Annotated[
         str,
-        Option(help="Where policies are kept: sqlite:///FILE or postgresql://USER@HOST/DATABASE."),
+        Option(help="Where policies are kept: sqlite:///FILE or postgresql://USER@HOST/DB."),
     ] = "sqlite:///dpbandits.db",
     host: Annotated[str, Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, Option(min=0, max=65535, help="The port to listen on.")] = 8000,

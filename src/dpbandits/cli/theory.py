@@ -52,7 +52,9 @@ def theory(
         unknown = given.keys() - set(bound.parameters)
         if unknown or bound.required - given.keys():
             raise ArgumentError(
-                f"{name} takes {', '.join(bound.parameters)}, got {', '.join(given)}", "arguments"
+                f"arguments must include {', '.join(sorted(bound.required))} for {name}, and only"
+                f" {', '.join(bound.parameters)} are allowed; got {', '.join(given)}",
+                "arguments",
             )
         try:
             value = bound(**given)

@@ -79,7 +79,7 @@ class ConnectedDevice(Blocking):
             if shuffler is None:
                 raise ArgumentError(
                     "shuffler must be the address of a shuffler, such as https://shuffler.example,"
-                    " because the policy takes messages, got None",
+                    " got None: the policy takes messages",
                     "shuffler",
                 )
             self._receiver = Endpoint(shuffler, ticket, retries)

@@ -82,8 +82,8 @@ def _design(rows: Rows, arms: np.ndarray, which: np.ndarray, n_arms: int) -> np.
     contexts = rows.contexts
     if not (isinstance(contexts, np.ndarray) and contexts.ndim in (2, 3)):
         raise ArgumentError(
-            "q must be a function or a table, because the contexts of this log are not vectors of"
-            " equal length, got a regressor",
+            "q must be a function or a table, got a regressor: the contexts of this log are not"
+            " vectors of equal length",
             "q",
         )
     shown = contexts[which]

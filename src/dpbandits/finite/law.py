@@ -128,7 +128,7 @@ def _distributions(name: str, table: np.ndarray, rounds: int) -> np.ndarray:
         if table[table > 0.0].min() ** rounds < _TINY:
             raise ArgumentError(
                 f"{name} must have no positive number below {_TINY ** (1 / rounds):.1g} for"
-                f" {rounds} rounds, or only fractions such as '1/3'",
+                f" {rounds} rounds, unless all are fractions such as '1/3'",
                 "probabilities",
             )
     return table

@@ -220,8 +220,8 @@ def row_of(
             row["episode"] = f"{policy._first_life}-{own.drawn}{ending(own.drawn)}"
     elif (reward is None and not cancelled) or contexts is not None:
         raise ArgumentError(
-            "decision must be an object from pull(), because a token does not name the arm, got"
-            " a token. A token is enough to write a reward without contexts, or that the decision"
+            "decision must be an object from pull(), got a token: a token does not name the arm."
+            " A token is enough to write a reward without contexts, or that the decision"
             " was cancelled",
             "decision",
         )

@@ -25,9 +25,7 @@ _LAWS = {  # in the column 'noise'
         "'certified' means noise whose law is the algorithm's own. No single scale describes it."
     ),
     "void": "'void' means noise for which no privacy is proved.",
-    "pure": (
-        "'pure' means noise with a pure DP guarantee for all releases of the running sum together."
-    ),
+    "pure": "'pure' means noise that keeps pure DP for all releases of the running sum together.",
 }
 
 
@@ -173,7 +171,7 @@ def _who_pays(policy: Policy) -> str:
             " each record pays: a user pays at most the largest of these totals."
         )
     alone = counter is None or isinstance(counter, Independent)
-    later = "" if alone else " It covers all later releases of the running sum, too."
+    later = "" if alone else " This cost covers all later releases of the running sum, too."
     return f"The cost of a line is what all its releases together cost one record.{later} {pays}"
 
 

@@ -202,9 +202,9 @@ class Configured(ABC):
         """
         if added > 0.05 * moved and self.grid == self._default_grid:
             raise ArgumentError(
-                f"reward_range must be narrower with noise='secure': its default grid of"
-                f" {self.grid:g} is too coarse for features, got {self.reward_range!r}; divide"
-                " rewards by a constant",
+                f"reward_range must be narrower with noise='secure', got {self.reward_range!r}: its"
+                f" default grid of {self.grid:g} is too coarse for features; divide rewards by a"
+                " constant",
                 "reward_range",
             )
 

@@ -103,7 +103,7 @@ class Kept(Configured):
             self.save(where)
         if self._keeper is None:
             raise ArgumentError(
-                "where must name a place, because the policy has not been saved yet, got None",
+                "where must name a place, got None: the policy has not been saved yet",
                 "where",
             )
         with batch_of([self]):

@@ -222,7 +222,7 @@ def _promised(policy: Policy) -> Iterator[list[str]]:
         implied = "the promise and the Gaussian noise imply" if exact else "the promise implies"
         call = "to_approx(delta, gaussian=True)" if exact else "to_approx(delta)"
         other = f"In Python, policy.guarantee.holds.{call} does this for another delta"
-        yield ["as (epsilon, delta)", f"{pair}, which {implied}. {other}"]
+        yield ["as (epsilon, delta)", f"{pair}: {implied} it. {other}"]
     yield ["in other words", promise.means]
 
 
@@ -397,8 +397,8 @@ def _returning(policy: Policy) -> str:
     if policy.takes_reports:
         return f"k {rounds} cost k times {budget}{bounds}"
     return (
-        f"k {rounds} in k separate releases cost k times {budget}. k {rounds} in the same release"
-        f" cost up to k^2 times the budget{bounds}"
+        f"k {rounds} in k separate releases cost k times {budget}. In the same release, k"
+        f" {rounds} cost up to k^2 times the budget{bounds}"
     )
 
 

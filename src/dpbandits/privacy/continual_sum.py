@@ -91,8 +91,8 @@ class ContinualSum:
         norm = self._channel.norm
         if counter.exact_column_norm(norm) > counter.column_norm(norm) * (1.0 + 1e-12):
             raise ArgumentError(
-                f"counter must have noise at all its levels, because otherwise releases would cost"
-                f" more than the budget, got {counter!r}",
+                f"counter must have noise at all its levels, got {counter!r}: otherwise releases"
+                " would cost more than the budget",
                 "counter",
             )
         self._meter = Meter.of(budget)

@@ -160,13 +160,13 @@ def integer_counter(counter: Counter) -> Counter:
     if not isinstance(counter, BinaryTree | HybridTree | Independent):
         raise ArgumentError(
             "counter must be BinaryTree, HybridTree, Independent or SqrtToeplitz for secure noise,"
-            f" because sums are made in integers, got {counter!r}",
+            f" got {counter!r}: sums are made in integers",
             "counter",
         )
     if (counter.horizon or 1) > _MOST_RELEASES:
         raise ArgumentError(
-            "counter must have a horizon of at most 2**30 releases for secure noise, because sums"
-            f" are made in integers, got {counter!r}",
+            "counter must have a horizon of at most 2**30 releases for secure noise, got"
+            f" {counter!r}: sums are made in integers",
             "counter",
         )
     return counter

@@ -200,8 +200,8 @@ class Declaration:
             )
         if not self.allow_simulation and promise.simulated:
             raise ArgumentError(
-                "noise must be 'secure' (extra secure), or allow_simulation must be true:"
-                f" simulated noise protects nobody, got {policy.config['noise']!r}",
+                "noise must be 'secure' (extra secure), or allow_simulation must be true,"
+                f" got {policy.config['noise']!r}: simulated noise protects nobody",
                 "noise",
             )
         if self.breaker is not None and policy.estimates.means is None:

@@ -45,9 +45,11 @@ class Export:
 
     def __init__(self, folder: Path, name: str, policy: Policy) -> None:
         if policy.card.hides_contexts:
-            raise ArgumentError("contexts are private, and arms reveal contexts", "log")
+            raise ArgumentError(
+                "log must not be given with private contexts, because arms reveal contexts", "log"
+            )
         if policy._serving:
-            raise ArgumentError("people's devices decide", "log")
+            raise ArgumentError("log must not be given if people's devices choose arms", "log")
         self._features = policy.sees == "contexts"
         self.name, self.folder = name, folder / name
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -59,8 +59,8 @@ def serve(settings: Settings) -> None:
     """
     if settings.keys is None and not is_local(settings.host):
         raise ArgumentError(
-            f"host must be an address of this machine if there are no keys, got {settings.host!r}:"
-            " others could read and change everything",
+            f"host must be an address of this machine if there are no keys, such as 127.0.0.1, got"
+            f" {settings.host!r}: others could read and change everything",
             "host",
         )
     service = service_of(settings)

@@ -202,8 +202,8 @@ def _check_fit(
         )
     if environment.delay and environment.delay.rate is None and policy.settings.uses_clock:
         raise ArgumentError(
-            "rate of the delay must be given, in people per second, because the policy"
-            f" {policy!r} has a clock",
+            "rate of the delay must be given, as the number of people who arrive per second,"
+            f" because the policy {policy!r} has a clock",
             "rate",
         )
     singly = policy.settings.holdout or question is not None

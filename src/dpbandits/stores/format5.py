@@ -101,7 +101,9 @@ def is_superseded5(life: str, saves: int) -> bool:
 def _claims(life: str) -> tuple[Path, tuple[int, bool] | None]:
     """The claim of a life, and its last save, with whether a release was announced since."""
     if not isinstance(life, str) or not re.fullmatch(r"[\w -]{1,64}", life):  # it names files
-        raise StateFileError(f"the file is no saved policy: its identifier 'life' is {shown(life)}")
+        raise StateFileError(
+            f"the file is no saved policy: its entry 'life' must be a name, got {shown(life)}"
+        )
     folder = state_folder() / "claims"
     with suppress(FileNotFoundError):
         saves, announced = json.loads((folder / f"{life}.latest").read_bytes())

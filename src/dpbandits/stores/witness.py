@@ -53,7 +53,9 @@ def checked_life(name: object) -> str:
     """The name of a life, which names files; a ``StateFileError`` for anything else."""
     if isinstance(name, str) and _LIFE.fullmatch(name):
         return name
-    raise StateFileError(f"the file is no saved policy: its identifier 'life' is {shown(name)}")
+    raise StateFileError(
+        f"the file is no saved policy: its entry 'life' must be a name, got {shown(name)}"
+    )
 
 
 class _Note(NamedTuple):

@@ -271,8 +271,8 @@ def numbered(
     if not any(isinstance(one, str) for one in rows):
         if rows and (odd := _misleading(names)) is not None:
             raise ArgumentError(
-                f"{place} must hold names as text, got numbers, which are ambiguous: in {source}"
-                f" the arm named {names[odd]!r} has number {odd}",
+                f"{place} must hold names as text, got numbers: in {source}, the name"
+                f" {names[odd]!r} belongs to arm {odd}",
                 argument,
             )
         return None

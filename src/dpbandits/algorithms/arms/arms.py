@@ -269,8 +269,8 @@ class ArmsShuffled(_HeldArms, ShuffledPolicy):
         shuffled = self._shuffled(messages, dropout, options)
         if messages and (shortest := parts["batches"].plan.first) > self._largest_batch:
             raise ArgumentError(
-                f"batches must have at most {self._largest_batch} rounds with messages=True,"
-                f" because devices refuse larger batches, got {shortest}",
+                f"batches must have at most {self._largest_batch} rounds with messages=True, got"
+                f" {shortest}: devices refuse larger batches",
                 "batches",
             )
         composition = self.composition(**parts)

@@ -213,8 +213,8 @@ class ArmsLocal(LocalPolicy):
         kind: Any = type(index)
         if kind not in _NEXT or index.learns_variance:
             raise ArgumentError(
-                "index must be IMED(), KLUCB() or UCB() with variance='bound', because every reward"
-                f" arrives with noise of its own, got {index!r}",
+                "index must be IMED(), KLUCB() or UCB() with variance='bound', got"
+                f" {index!r}: every reward arrives with noise of its own",
                 "index",
             )
         return Composition(report_kernels(kind), composed_card(cls.card, index))

@@ -203,8 +203,8 @@ class ContextualPolicy(Shown):
             bounded_features(self.context_bound, "scaling"),
             "only the person (and, under central trust, the party that runs the policy) learns the"
             " person's arm and its probability",
-            "how often each arm was chosen is shown to nobody (except, under central trust, to the"
-            " party that runs the policy), because it depends on private features",
+            "nobody (except, under central trust, the party that runs the policy) learns how often"
+            " each arm was chosen, because these counts depend on private features",
             influence_through("releases"),
         ]
 

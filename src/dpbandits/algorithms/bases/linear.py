@@ -193,7 +193,7 @@ class LinearPolicy(ContextualPolicy):
         least = _LEAST_RIDGE * self.context_bound**2
         if "ridge" in own and self._ridge < least:
             raise ArgumentError(
-                f"ridge must be at least {least:g} for features of length {self.context_bound:g},"
+                f"ridge must be at least {least:g} with context_bound={self.context_bound:g},"
                 f" got {self._ridge!r}",
                 "ridge",
             )

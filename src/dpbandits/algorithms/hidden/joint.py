@@ -139,8 +139,8 @@ class HiddenLinear(HiddenPolicy):
         explore = self._explored(explore)
         if growth == 0.0 and batch == MOST_ROUNDS:
             raise ArgumentError(
-                f"growth must be above 0 with batch={batch}, because otherwise nothing is ever"
-                " released, got 0",
+                f"growth must be above 0 with batch={batch}, got 0: otherwise nothing is ever"
+                " released",
                 "growth",
             )
         if isinstance(explore, Optimism) and growth == 0.0 and asks_for_published(options, budget):

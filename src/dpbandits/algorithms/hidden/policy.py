@@ -77,8 +77,8 @@ def refuse_unpublished(
     for name, default in {"clip": True, **REPAIR}.items():
         if (given := options.get(name, default)) != default:
             raise ArgumentError(
-                f"{name} must be {default!r} with {published}, because no published radius covers"
-                f" another value, got {given!r}",
+                f"{name} must be {default!r} with {published}, got {given!r}: no published radius"
+                " covers another value",
                 name,
             )
 

@@ -297,8 +297,8 @@ def refuse_unproved(policy: Policy) -> None:
     (lo, hi), gap = policy.reward_range, policy.config["gap"]
     if not policy.clip:
         raise ArgumentError(
-            "clip must be True with failure_probability, because its proof needs rewards within"
-            " reward_range, got False",
+            "clip must be True with failure_probability, got False: the proof needs rewards within"
+            " reward_range",
             "clip",
         )
     if gap is not None and gap >= hi - lo:

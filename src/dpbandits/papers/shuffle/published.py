@@ -56,8 +56,8 @@ def published_batch(
     local = choice("level", level, LEVELS) == "local"
     if flag("returning", returning) and local:
         raise ArgumentError(
-            "level must be 'shuffle' for returning users: the paper has no other rule for them,"
-            f" got {level!r}",
+            f"level must be 'shuffle' for returning users, got {level!r}: the paper has no other"
+            " rule for them",
             "level",
         )
     if budget is None:

@@ -201,8 +201,8 @@ class WishartLinUCBJDP(HiddenPolicy):
         )
         if root <= reach:
             raise ArgumentError(
-                "budget must be smaller with calibration='paper': the paper's bounds need more"
-                f" noise, got {self.budget!r}",
+                "budget must be smaller with calibration='paper', got {self.budget!r}: the"
+                " paper's bounds need more noise",
                 "budget",
             )
         least = 4.0 * root * reach  # rho_min, in units of L^2

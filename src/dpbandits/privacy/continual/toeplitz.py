@@ -143,7 +143,7 @@ class SqrtToeplitz(_Toeplitz):
         if self.horizon * n > ROOM:
             raise ArgumentError(
                 f"horizon must be at most {ROOM // n} for SqrtToeplitz (counter='toeplitz') with"
-                f" {n} coordinates, because this counter keeps all noise, got {self.horizon}."
+                f" {n} coordinates, got {self.horizon}: this counter keeps all noise."
                 " BufferedToeplitz (counter='buffered') needs constant memory and has nearly the"
                 " same variance",
                 "horizon",
