@@ -200,7 +200,7 @@ def test_guarantees_say_what_parties_must_not_do(kind):
     told = dpb.bandit(3, budget=budget, **options).guarantee.assumptions
     for words in (
         "messages of noise alone",
-        "the shuffler knows this noise, so it does not protect rewards from the shuffler",
+        "the shuffler knows this noise, so this noise does not protect rewards",
         "never share what they see",
         "holds none of the tickets",
         "from a source that people trust",

@@ -267,7 +267,9 @@ def test_policies_and_environments_that_do_not_fit_are_refused(chosen, world, me
 
 
 def test_a_table_has_so_many_rounds():
-    with pytest.raises(dpb.ArgumentError, match=r"^horizon must be at most the environment's, 2000"):
+    with pytest.raises(
+        dpb.ArgumentError, match=r"^horizon must be at most the environment's, 2000"
+    ):
         run(policies()[0], TABLE, horizon=2001)
 
 
