@@ -52,14 +52,14 @@ def plan(
             help="A study file: the plan takes its first environment, first budget and horizon.",
         ),
     ] = None,
-    arms: Annotated[int | None, Option(min=1, help="Number of arms.")] = None,
+    arms: Annotated[int | None, Option(min=1, metavar="N", help="Number of arms.")] = None,
     budget: Annotated[
         str | None,
         Option(
             help="A budget: pure=1, zcdp=0.1, approx=1,1e-6, rdp=4,1 or gdp=1. Default: no privacy."
         ),
     ] = None,
-    horizon: Annotated[int | None, Option(min=1, help="Number of rounds.")] = None,
+    horizon: Annotated[int | None, Option(min=1, metavar="N", help="Number of rounds.")] = None,
     means: Annotated[
         Any,
         Option(
@@ -79,11 +79,18 @@ def plan(
     trust: Annotated[
         Trust | None,
         Option(
+            metavar="TRUST",
             help="central: the operator sees raw rewards. shuffle, local: people's devices add the"
-            " noise, if the policy is made with messages=True or reports=True."
+            " noise, if the policy is made with messages=True or reports=True.",
         ),
     ] = None,
-    protects: Annotated[Protects | None, Option(help="The private data of a person.")] = None,
+    protects: Annotated[
+        Protects | None,
+        Option(
+            metavar="DATA",
+            help='The private data of a person: rewards, or "contexts and rewards".',
+        ),
+    ] = None,
     features: Annotated[
         str | None,
         Option(
@@ -93,7 +100,9 @@ def plan(
     ] = None,
     person: Annotated[
         int | None,
-        Option(min=1, help="The number of features of a person: one vector for all arms."),
+        Option(
+            min=1, metavar="N", help="The number of features of a person: one vector for all arms."
+        ),
     ] = None,
     link: Annotated[
         str | None, Option(help="The link from features to mean rewards, such as logistic.")
@@ -108,7 +117,7 @@ def plan(
     separator: Separator = ",",
     decimal: Decimal = ".",
     thousands: Thousands = "",
-    experts: Annotated[int | None, Option(min=1, help="Number of experts.")] = None,
+    experts: Annotated[int | None, Option(min=1, metavar="N", help="Number of experts.")] = None,
     standing_advice: Annotated[
         bool,
         Option(
