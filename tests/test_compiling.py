@@ -2,15 +2,17 @@
 
 import itertools
 import math
+import pickle
 
+import cloudpickle
 import numba
 import numpy as np
 import pytest
 from numba.core import compiler, errors
 
-from dpbandits.calls import addresses_of, generator_at
+from dpbandits.calls import _DIGEST, _Drawing, addresses_of, generator_at
 from dpbandits.compiling import WholeCompiler
-from dpbandits.kernel import entry
+from dpbandits.kernel import _Linked, entry
 from test_kernel import run_anew
 
 SHAPES = [0.01, 0.3, 1.0, 1.5, 7.0, 300.0]
@@ -168,3 +170,52 @@ print("compiled")
 @pytest.mark.long
 def test_few_passes_suffice_for_the_default_policy(tmp_path):
     assert run_anew(NO_OTHER_PASSES, DPBANDITS_CACHE_DIR=str(tmp_path)) == "compiled"
+
+
+CALLERS = """
+import sys
+import numba
+from dpbandits.calls import addresses_of
+from dpbandits.kernel import _Linked, entry, kernel
+@kernel
+def twice(x):
+    return 2 * x
+@kernel
+def shown(x):
+    print("shown", twice(x))
+    return twice(x) + 1
+@kernel
+def further(x):
+    return shown(x) + 1
+@entry
+def from_python(x):
+    return further(x)
+@numba.njit
+def of_numba(x):
+    return further(x)
+print(from_python(3.0), of_numba(4.0))
+sys.stdout.flush()
+"""
+
+
+def test_functions_of_numba_call_kernels_that_call_kernels(tmp_path):
+    """These also print, for which compiled code needs the environments of all callees."""
+    for _ in range(2):  # compiled, and from the cache
+        said = run_anew(CALLERS, DPBANDITS_CACHE_DIR=str(tmp_path)).split("\n")
+        assert sorted(said) == ["8.0 10.0", "shown 6.0", "shown 8.0"]
+
+
+def test_kernels_that_take_a_generator_know_the_code_that_draws():
+    """Kernels that only hand it on have no other digest of that code."""
+    assert _DIGEST[:16] in str(_Drawing())
+
+
+def _alone(x):
+    return x
+
+
+def test_a_copy_of_a_kernel_does_not_displace_it():
+    kept = entry(_alone)
+    copy = pickle.loads(cloudpickle.dumps(kept))
+    assert copy is not kept
+    assert _Linked.known[kept._digest] is kept

@@ -54,7 +54,7 @@ class _Drawing(types.NumPyRandomGeneratorType):
 
     def __init__(self) -> None:
         super().__init__("Drawing")
-        self.name = "Drawing"  # which tells its code from that of NumPy's generators
+        self.name = f"Drawing {_DIGEST[:16]}"  # of the code that draws; not a NumPy generator's
 
 
 register_model(_Drawing)(NumPyRandomGeneratorTypeModel)
@@ -188,9 +188,11 @@ def _addresses(rng: np.random.Generator) -> np.ndarray:
     return np.array(list(pointers), np.uintp)
 
 
-def addresses_of(rng: np.random.Generator) -> Any:
-    """The addresses of the parts of a generator, for compiled code; else the generator."""
-    return rng if config.DISABLE_JIT else _addresses(rng)
+def addresses_of(rng: np.random.Generator | None) -> Any:
+    """What compiled code takes for a generator: the addresses of its parts.  None, and everything
+    without a compiler, stays as it is.
+    """
+    return rng if rng is None or config.DISABLE_JIT else _addresses(rng)
 
 
 # Masks ---------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ import numpy as np
 from numba import _dynfunc
 from numba.core import bytecode, codegen, compiler, compiler_machinery, errors, ir, types
 from numba.core.compiler_machinery import register_pass
+from numba.core.environment import lookup_environment
 from numba.core.ir_utils import build_definitions
 from numba.core.postproc import PostProcessor
 from numba.core.runtime import rtsys
@@ -65,6 +66,18 @@ class Part(codegen.JITCodeLibrary):
         self._finalize_dynamic_globals()
         self._finalized = True
 
+    def own(self) -> Any:
+        """The code of the function alone."""
+        return codegen.JITCodeLibrary._get_module_for_linking(self)
+
+    def _get_module_for_linking(self) -> Any:
+        """The code with that of all callees, for functions of numba, which link direct callees."""
+        whole = self.own().clone()
+        for one in self.all_linked():
+            module = one.own() if isinstance(one, Part) else one._get_module_for_linking()
+            whole.link_in(module, preserve=True)
+        return whole
+
     def all_linked(self) -> list[Any]:
         """The libraries of all callees, direct and indirect."""
         found: dict[Any, None] = {}
@@ -80,7 +93,7 @@ class Part(codegen.JITCodeLibrary):
         linked = [one for one in self._linking_libraries if one is not rtsys.library]
         parts = [(*one.source, one.symbol) for one in linked if isinstance(one, Part)]
         others = [one._get_module_for_linking() for one in linked if not isinstance(one, Part)]
-        modules = [self._get_module_for_linking(), *others]
+        modules = [self.own(), *others]
         return (
             self.name,
             (*self.source, self.symbol),
@@ -110,14 +123,28 @@ class Whole(Part):
     """Machine code of a function with all its callees, optimised here."""
 
     serialize_using_object_code = codegen.JITCodeLibrary.serialize_using_object_code
+    _get_module_for_linking = codegen.JITCodeLibrary._get_module_for_linking
 
     def finalize(self) -> None:
-        self._linking_libraries = self.all_linked()
+        linked = self.all_linked()
+        for one in linked:
+            self._reload_init.update(one._reload_init)
+            module = one.own() if isinstance(one, Part) else one._get_module_for_linking()
+            self._final_module.link_in(module, preserve=True)
+        self._linking_libraries = []
         codegen.JITCodeLibrary.finalize(self)
+        self._linking_libraries = linked
+        # Parts have no addresses of their own, so nobody else tells their code where these are.
+        for found in self._final_module.global_variables:
+            known = lookup_environment(found.name) if "NumbaEnv" in found.name else None
+            if known is not None:
+                self._codegen.set_env(found.name, known)
 
 
 def handle(described: Any, environment: Any, part: Part) -> Any:
-    """A key for a part; Python cannot call it."""
+    """What numba knows a part by.  It has no code: a call would crash.  ``_Linked.__call__`` makes
+    none.
+    """
     module, name = described.lookup_module(), described.qualname.split(".")[-1]
     return _dynfunc.make_function(module, name, "", 0, environment, (part,))
 
@@ -199,7 +226,7 @@ def _simplify(code: Any) -> None:
     """Rewrite numba's form of a function; see above."""
     known: dict[str, Any] = {}
     for block in code.blocks.values():
-        spared = []
+        unused = []
         for line in block.find_insts(ir.Assign):
             value, name = line.value, line.target.name
             if isinstance(value, ir.Global):
@@ -214,13 +241,13 @@ def _simplify(code: Any) -> None:
                     line.value = ir.Const(getattr(of, value.attr), value.loc)
                 else:
                     continue
-                spared.append(known[value.value.name])
+                unused.append(known[value.value.name])
             elif value.op == "call" and value.func.name in known and not value.kws:
                 called = known[value.func.name]
                 other = _BUILTINS.get((called.value.value, len(value.args)))
                 if other is not None and value.vararg is None:
                     called.value = ir.Global(called.value.name, other, called.loc)
-        for line in spared:
+        for line in unused:
             if line in block.body and line.target.name.startswith("$"):
                 block.body.remove(line)
     code._definitions = build_definitions(code.blocks)
@@ -266,9 +293,8 @@ class WholeCompiler(compiler.Compiler):
         identity.unique_name = f"{identity.func_qualname}${identity.unique_id}"
         ExtractByteCode().run_pass(self.state)
         self.state.lifted, self.state.lifted_from = (), None
-        # It makes millions of objects and hardly any garbage before it ends: to look for some on
-        # the way takes a tenth of its time.  What another thread says of collections meanwhile is
-        # lost, and what it forks collects none.
+        # It makes millions of objects: to look for garbage on the way takes a tenth of its time.
+        # What another thread says of collections meanwhile is lost, and its forks collect nothing.
         collects = gc.isenabled()
         try:
             gc.disable()
@@ -276,9 +302,6 @@ class WholeCompiler(compiler.Compiler):
                 return self._compile_bytecode()
         finally:
             if collects:
-                if gc.get_freeze_count() == 0:
-                    gc.freeze()  # makes all that is left old, without a look at it
-                    gc.unfreeze()
                 gc.enable()
 
     def _compile_core(self) -> Any:
@@ -336,6 +359,7 @@ class PartCompiler(WholeCompiler):
     lowering = _Lowering
 
 
+# Without the other passes some functions do not compile; then numba takes all of them.
 _UNTYPED = (
     TranslateByteCode,
     FixupArgs,

@@ -14,7 +14,7 @@ bytecode, its constants and every kernel it calls.  Any change of these changes 
 entry has to be invalidated.  An entry that cannot be read is a miss; a folder that cannot be
 written means that nothing is cached.  Entries are code that runs: if other users can change them,
 by the rule of ``folders``, the cache is neither read nor written.  All that this package needs of
-numba's private attributes stands here and in ``calls``.
+numba's private attributes stands here, in ``compiling`` and in ``calls``.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class _Linked(CPUDispatcher):
         options = {"nopython": True, "nogil": True, **self._options}
         super().__init__(source, targetoptions=options, pipeline_class=self._compiles)
         self._digest = digest
-        _Linked.known[digest] = self
+        _Linked.known.setdefault(digest, self)  # not a copy, which may soon be gone
         self._cache = _KernelCache(cache_folder(), digest)
 
     @property

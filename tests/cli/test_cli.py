@@ -268,7 +268,10 @@ def test_theory_lists_describes_and_computes() -> None:
     [
         (["adac_ucbb"], "there is no bound 'adac_ucbb'; did you mean adac_ucb?"),
         (["arms_minimax", "horizon=5"], "must include horizon, n_arms for arms_minimax"),
-        (["arms_minimax", "horizon=5", "n_arms=2", "rho=1"], "only horizon, n_arms are allowed; got horizon"),
+        (
+            ["arms_minimax", "horizon=5", "n_arms=2", "rho=1"],
+            "only horizon, n_arms are allowed; got horizon",
+        ),
         (["arms_minimax", "horizon=x", "n_arms=2"], "must have the form key=1.5"),
         (["arms_minimax", "horizon"], "must have the form key=1.5"),
     ],

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..calls import generator_at
 from ..kernel import Generator, Kernel, Vector, bind, entry, inlined, kernel, outlined, unbound
 from ..privacy.continual import is_spent
 from ..protocol import NO_ARM, Contexts, Kernels, Wall
@@ -196,9 +197,9 @@ def _rounds(run: Run, world: int, choice_rng: Generator, privacy_rng: Generator)
 
 
 @entry
-def _play(run: Run, world: int, choice_rng: Generator, privacy_rng: Generator) -> int:
-    """``play`` for callers that hand over Python generators."""
-    return play(run, world, choice_rng, privacy_rng)
+def _play(run: Run, world: int, choice_rng: Any, privacy_rng: Any) -> int:
+    """``play`` for Python, which hands over ``addresses_of`` generators."""
+    return play(run, world, generator_at(choice_rng), generator_at(privacy_rng))
 
 
 _STEPS = (

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..calls import addresses_of
 from ..errors import DPBanditsError
 from ..kernel import Kernel
 from ..policies import Policy
@@ -115,7 +116,8 @@ class Play:
         twin = policy.driven.init(policy.params)[0]
         sides = (policy.params, state.raw, twin, state.public, state.memo, state.wall, taken)
         run = Run(*sides, self._game, self.adversary.state, *self._blank())
-        while (status := self._loop(run, world, choices, noise)) != DONE:
+        drawn = addresses_of(choices), addresses_of(noise)
+        while (status := self._loop(run, world, *drawn)) != DONE:
             if status == BAD_SENSITIVITY:
                 raise DPBanditsError(
                     f"{policy!r} has declared too small a sensitivity, which is a bug of the"

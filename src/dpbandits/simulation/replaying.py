@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ..calls import addresses_of, generator_at
 from ..environments.datasets.logged import LoggedTrial
 from ..errors import ArgumentError
 from ..html import Html, glance
-from ..kernel import Generator, Kernel, bind, entry, unbound
+from ..kernel import Kernel, bind, entry, unbound
 from ..policies import Policy
 from ..privacy.ledger import Ledger, is_full
 from ..protocol import Kernels
@@ -76,12 +77,13 @@ CURSOR = Cursor()
 
 
 @entry
-def _replay(sides: Any, people: Any, choice_rng: Generator, privacy_rng: Generator) -> int:
+def _replay(sides: Any, people: Any, choices_at: Any, privacy_at: Any) -> int:
     """Meet people until all have been met or ``limit`` rounds have counted; ``counted`` receives
     whose rounds they were.  From the end of a search for the best arm on nothing is learned.
     """
     params, raw, public, memo, wall = sides
     arms, rewards, cursor, counted, limit = people
+    choice_rng, privacy_rng = generator_at(choices_at), generator_at(privacy_at)
     while cursor[CURSOR.person] < arms.size and cursor[CURSOR.counted] < limit:
         if is_full(wall.ledger):
             return LEDGER_FULL
@@ -110,12 +112,13 @@ def _replay(sides: Any, people: Any, choice_rng: Generator, privacy_rng: Generat
 
 
 @entry
-def _replay_contexts(sides: Any, people: Any, choice_rng: Generator, privacy_rng: Generator) -> int:
+def _replay_contexts(sides: Any, people: Any, choices_at: Any, privacy_at: Any) -> int:
     """Replay for policies with contexts; ``seen`` holds the contexts as they take them, if
     ``altered``.
     """
     params, raw, public, memo, wall = sides
     arms, rewards, cursor, counted, limit, contexts, seen, altered = people
+    choice_rng, privacy_rng = generator_at(choices_at), generator_at(privacy_at)
     while cursor[CURSOR.person] < arms.size and cursor[CURSOR.counted] < limit:
         if is_full(wall.ledger):
             return LEDGER_FULL
@@ -462,5 +465,6 @@ def _at_once(
         shape, altered = log.contexts.shape[1:], policy.alters(log.context_bound)
         people += (log.contexts[order], np.zeros(shape), altered)
     sides = (policy.params, state.raw, state.public, state.memo)
-    ledger = play_out(policy, state, lambda: loop((*sides, state.wall), people, *rngs))
+    drawn = [addresses_of(rng) for rng in rngs]
+    ledger = play_out(policy, state, lambda: loop((*sides, state.wall), people, *drawn))
     return order[counted[: cursor[CURSOR.counted]]], ledger

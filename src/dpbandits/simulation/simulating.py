@@ -306,7 +306,7 @@ def play(
     # Where every round ends in a release, it is compiled into the loop.
     crossing = release_of(policy.driven, policy.mechanism, inside=policy.card.learns_at_once)
     sides, rngs = (policy.params, state.raw, state.public, state.memo), (world, choices, privacy)
-    drawn = [None if rng is None else addresses_of(rng) for rng in rngs]
+    drawn = [addresses_of(rng) for rng in rngs]
     met: tuple[Any, ...]
     if isinstance(environment, ContextEnvironment):
         loop = context_loop(policy.driven, crossing, environment.kernels)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..calls import addresses_of
 from ..environments import AdviceTable, ContextTable, RewardTable
 from ..kernel import Kernel, interpreted
 from ..policies import Policy
@@ -42,6 +43,7 @@ def looped(policy: Policy, world: Table, *, compiled: bool = True) -> list[int]:
     loop: Kernel = template(policy.driven, own, world.kernels)
     run = loop if compiled else interpreted(loop)
     horizon, rngs, state = int(world.horizon or 0), streams_of(policy), policy.new_state()
+    drawn = [addresses_of(rng) for rng in rngs] if compiled else rngs
     tally = new_tally(np.array([horizon]), policy.n_arms, trace=horizon)
     bounds = Entering(False, *policy.reward_range)
 
@@ -49,10 +51,10 @@ def looped(policy: Policy, world: Table, *, compiled: bool = True) -> list[int]:
         sides = (policy.params, state.raw, state.public, state.memo, state.wall)
         if isinstance(world, RewardTable):
             longest = 1 if policy.takes_each_reward else 1 << 62
-            return run(sides, (world.state, tally, bounds, horizon, longest, horizon), *rngs)
+            return run(sides, (world.state, tally, bounds, horizon, longest, horizon), *drawn)
         contexts = np.zeros((policy.n_arms, policy.dimension))
         shown = (np.zeros(0), tally, contexts, np.zeros_like(contexts), True)
-        return run(sides, (world.state, *shown, bounds, horizon, horizon), *rngs)
+        return run(sides, (world.state, *shown, bounds, horizon, horizon), *drawn)
 
     while (status := go_on()) != DONE:
         require(status == LEDGER_FULL, "sensitivity: it is no positive number")

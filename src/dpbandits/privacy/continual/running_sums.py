@@ -274,7 +274,8 @@ def mechanism_of(kind: int) -> Kernel:
     writes the noisy statistic; after the planned number of releases it writes NaN.
 
     ``scale`` is the noise multiplier times the sensitivity of this statistic; the column norm is
-    applied here.  Simulation only: ``rng`` can be predicted.
+    applied here.  Simulation only: ``rng`` can be predicted.  For the noise
+    of ``Hemisphere`` see ``release_replaced``.
     """
     return _release_alone if kind == SINGLE else bind(_release_prefix_sum, step=STEPS[kind])
 
