@@ -368,8 +368,8 @@ class Card:
     def __post_init__(self) -> None:
         if any(isinstance(one, str) and one not in FAMILIES for one in self.noise):
             raise ArgumentError(
-                f"noise must be a tuple of names of {', '.join(map(repr, FAMILIES))}, or of"
-                f" channels, got {self.noise!r}",
+                "noise must be a tuple of channels, or of names among"
+                f" {', '.join(map(repr, FAMILIES))}, got {self.noise!r}",
                 "noise",
             )
 

@@ -667,12 +667,12 @@ def test_a_learner_of_ones_own_is_converted(monkeypatch):
     assert over.new_state().public.memory.shape == (5,)
     with pytest.raises(
         ArgumentError,
-        match=r"^sigma must be None for learner='sums', because only 'htinf' takes sigma",
+        match=r"^sigma must be None for learner='sums', got 1.0: only 'htinf' takes sigma",
     ):
         BatchConversion(3, learner="sums", sigma=1.0, budget=None)
     with pytest.raises(
         ArgumentError,
-        match=r"^tries must be None for learner='sums', because only 'ftpl' takes tries",
+        match=r"^tries must be None for learner='sums', got 1: only 'ftpl' takes tries",
     ):
         BatchConversion(3, learner="sums", tries=1, budget=None)
 

@@ -94,7 +94,7 @@ def test_there_is_no_bound_for_constants_outside_the_proof(learner, constants):
 def test_a_learner_takes_no_constants_of_another():
     with pytest.raises(
         ArgumentError,
-        match=r"^rate must be None for learner='htinf', because only 'exp3' or 'ftpl' takes rate, got 0.1",
+        match=r"^rate must be None for learner='htinf', got 0.1: only 'exp3' or 'ftpl' takes rate",
     ):
         ExpertConversion(3, 5, budget=None, rate=0.1)
     with pytest.raises(ArgumentError, match=r"^sigma must be None for learner='exp3'"):

@@ -150,7 +150,7 @@ def test_every_counter_has_the_variance_that_the_radius_knows(counter):
 
 def test_a_sum_without_end_has_no_horizon():
     with pytest.raises(
-        ArgumentError, match=r"^horizon must be None with counter='hybrid', which never ends, got 5"
+        ArgumentError, match=r"^horizon must be None with counter='hybrid', got 5: .* never ends"
     ):
         PrivateLinUCB(2, 3, budget=ZCDP(0.5), horizon=5, counter="hybrid")
 

@@ -137,7 +137,7 @@ def test_sums_that_could_grow_inexact_are_refused_at_once():
     with pytest.raises(
         ArgumentError,
         match=(
-            r"^grid must be coarser than .*, or counter 'tree', because a release may cover 1000000 rounds"
+            r"^grid must be coarser than .*, or counter must be 'tree': a release may cover 1000000"
         ),
     ):
         AdaCOFUL(1, 1, grid=2.0**-20, **options)

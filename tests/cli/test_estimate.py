@@ -136,7 +136,7 @@ def test_what_is_changed_is_counted_for_the_operator_alone(tmp_path: Path):
     ("content", "options", "words"),
     [
         ("a,y\n.1,1,\n.2,0,\n", [], "line 2"),
-        ("a,y\n.1,yes\n.2,no\n", [], "got text only in 'y'. Use --positive to name"),
+        ("a,y\n.1,yes\n.2,no\n", [], "got only text in 'y'. Use --positive to name"),
         (
             "a,y\nmale,1\nfemale,0\n",
             [],
@@ -145,7 +145,7 @@ def test_what_is_changed_is_counted_for_the_operator_alone(tmp_path: Path):
         ("a,b,y\n,1,1\n,1,0\n", [], "got text or only empty cells in the column a."),
         ('a,"b, c",d,y\nx,?,1,1\nx,?,1,0\n', [], 'in the columns a, "b, c". Leave them'),
         ("a;y\n1;1\n", [], "is --separator right?"),
-        ("a,y\n1,\n2,NA\n", [], "got empty cells only in 'y'"),
+        ("a,y\n1,\n2,NA\n", [], "got only empty cells in 'y'"),
         ('a,y\n"8,981",1\n"8,982",0\n', [], "use --decimal or --thousands"),
         ("age,y\n1,1\n", ["--ignore", "agee"], "did you mean age?"),
         ("age,y\n1,1\n", ["--features", "y"], "neither the outcome"),

@@ -153,7 +153,7 @@ def test_intervals_of_targets(tmp_path, monkeypatch):
         shown = call("intervals", path, "--targets", "--control", control, "--json")
         assert json.loads(shown.output) == policy.holdout.values(control=control).to_dict()
     refused = call("intervals", path, "--targets", "--method", "closed").output
-    assert "without --difference" in refused
+    assert "not be given with --difference" in refused
 
 
 def test_decided_answers_for_the_bandit_and_for_held_out_people(tmp_path, monkeypatch):

@@ -132,7 +132,7 @@ def test_a_user_without_a_name_is_refused(case: Case):
 def test_a_user_is_refused_where_nobody_counts_rounds(case: Case):
     policy = case.make(seed=1)
     before = snapshot(policy)
-    with pytest.raises(ArgumentError, match=r"^user must not be given without max_rounds"):
+    with pytest.raises(ArgumentError, match=r"^user must be None if the policy has no max_rounds"):
         pull(policy, "ann")
     assert snapshot(policy) == before
 

@@ -464,7 +464,7 @@ def test_messages_do_not_show_the_ends_of_rewards_that_may_be_data():
     """They are the rewards of two people, also where experts advise on a table of them."""
     plan = np.eye(2)[None]
     advised = Advised(RewardTable([[7919.73, 0.5], [-2.25, 0.5]]), plan, horizon=2)
-    with pytest.warns(ClippingWarning, match="some of these data are") as told:
+    with pytest.warns(ClippingWarning, match="some of these data lie outside") as told:
         simulate(EXP4(2, 2, horizon=2, budget=None), advised, horizon=2)
     assert not any("7919" in str(one.message) or "2.25" in str(one.message) for one in told)
     assert not Advised(Bernoulli([0.1, 0.2]), plan, horizon=2).holds_data

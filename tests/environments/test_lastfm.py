@@ -149,7 +149,7 @@ def test_other_files_than_the_published_are_refused(folder):
         (
             "user_artists.dat",
             b"userID\tartistID\tweight\r\n2\t5\t1\r\n2\t6\t1\r\n",
-            r"artistID are all in artists\.dat, got 2 that are missing",
+            r"each artistID also in artists\.dat, got 2 that artists\.dat lacks",
         ),
         (
             "artists.dat",
@@ -159,7 +159,7 @@ def test_other_files_than_the_published_are_refused(folder):
         (
             "tags.dat",
             b"tagID\ttagValue\r\n1\tmetal\r\n",
-            r"tagID are all in tags\.dat, got \d that",
+            r"each tagID also in tags\.dat, got \d that",
         ),
         ("tags.dat", b"\x89PNG\r\n\x1a\n\0\0\0", r"tags\.dat with the columns tagID, tagValue"),
     ],

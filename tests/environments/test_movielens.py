@@ -119,7 +119,7 @@ def test_other_files_than_the_published_are_refused(folder):
         ),
         ("u.data", b"5\t1\t4\t300\t1\n", r"u\.data with the columns .* line 1 has 5 values"),
         ("u.data", b"", r"u\.data with the columns"),
-        ("u.data", b"5\t9\t4\t300\n", r"movie are all in u\.item, got 1 that"),
+        ("u.data", b"5\t9\t4\t300\n", r"each movie also in u\.item, got 1 that"),
         ("u.item", FILES["u.item"][:-4], r"u\.item with the columns"),
         ("u.item", b"1|x|01-Jan-1994||u|0|1|0|1\n", r"u\.item with the columns"),
         ("u.genre", b"unknown\n", r"u\.genre with the columns genre, number"),

@@ -124,7 +124,7 @@ def test_bad_arguments_are_refused(arguments, message):
 def test_too_many_items_per_round_are_refused():
     with pytest.raises(
         ArgumentError,
-        match="per_round must be at most 5, because a user liked 3 of the 7 items, got 6",
+        match="per_round must be at most 5, got 6: a user liked 3 of the 7 items",
     ):
         small(per_round=6)
     with pytest.raises(ArgumentError, match="per_round must be an integer between 1 and 7"):

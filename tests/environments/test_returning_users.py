@@ -160,9 +160,9 @@ def test_the_loop_records_what_a_policy_would_that_is_told_who_comes(play):
     [
         (
             lambda: joint(max_rounds=4),
-            "max_rounds of .* must be at least 5, the most rounds of a user",
+            "max_rounds of .* must be at least 5: a user has 5 rounds",
         ),
-        (lambda: joint(batch=13), "may cover 13 rounds, but some user comes again after 12"),
+        (lambda: joint(batch=13), "may cover 13 rounds, but a user comes again after 12"),
         (
             lambda: dpb.algorithms.AdaCOFULJDP(
                 2, 2, budget=dpb.ZCDP(0.5), horizon=500, max_rounds=5, reward_range=(-1, 1)

@@ -180,7 +180,7 @@ def test_the_right_dose_is_rewarded(made, play):
         ),
         (
             {"age": "61"},
-            "'Age' holds such as '60 - 69', or '90.', or NA, got another entry in row 0",
+            "'Age' holds decades such as '60 - 69', or '90.', or NA, got another entry in row 0",
         ),
         (
             {"snp": "T/T"},

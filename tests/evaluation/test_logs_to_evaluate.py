@@ -122,7 +122,7 @@ def test_lines_of_vowpal_wabbit_are_decisions(tmp_path):
 def test_decisions_that_were_not_carried_out_are_left_out(tmp_path):
     path = tmp_path / "log.dsjson"
     path.write_text("".join(events() * 40 + events(_skipLearn=True)[1:2]))
-    with pytest.warns(UserWarning, match="Rows left out, not recorded: 1"):
+    with pytest.warns(UserWarning, match=r"Rows left out \(not recorded\): 1"):
         assert evaluate(path, [0.9, 0.05, 0.05]).diagnostics.n == 120
 
 
@@ -274,13 +274,13 @@ def test_policies_without_a_formula_of_their_propensity_are_refused(tmp_path):
 
 def test_rows_that_were_not_recorded_are_left_out(tmp_path):
     recorded = np.arange(N) % 4 != 0
-    with pytest.warns(UserWarning, match="Rows left out, not recorded: 100"):
+    with pytest.warns(UserWarning, match=r"Rows left out \(not recorded\): 100"):
         found = evaluate({**LOG, "recorded": recorded}, 1)
     kept = {name: one[recorded] for name, one in LOG.items()}
     assert found.value == evaluate(kept, 1).value
     assert found.diagnostics.left_out == (("not recorded", 100),)
     missing = np.where(np.arange(N) < 10, np.nan, REWARDS)
-    with pytest.warns(UserWarning, match="Rows left out, without a reward: 10"):
+    with pytest.warns(UserWarning, match=r"Rows left out \(without a reward\): 10"):
         assert evaluate({**LOG, "reward": missing}, 1).diagnostics.n == N - 10
 
 

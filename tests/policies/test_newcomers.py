@@ -199,5 +199,6 @@ def test_no_reward_counts_as_a_missing_one(policy):
 def test_an_arm_in_the_place_of_a_decision_leads_to_arm(policy):
     policy.pull()
     message = told(lambda: policy.update(1.0, 0), dpb.UpdateError)
-    assert message == "decision must come from this policy's pull(), got int. Give an arm as arm="
+    wanted = "decision must come from this policy's pull(), got int. Give an arm as in arm=0"
+    assert message == wanted
     assert policy.update(1.0, arm=0)

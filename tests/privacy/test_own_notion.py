@@ -174,6 +174,7 @@ def test_what_nobody_registered_is_refused_everywhere(taking, budget):
 @pytest.mark.parametrize("noise", ["Gaussian", ("Gauss",), ("gaussian", "Laplace")])
 def test_a_card_names_families_that_there_are(noise):
     with pytest.raises(
-        dpb.ArgumentError, match=r"^noise must be a tuple of names of 'Gaussian', 'Laplace'"
+        dpb.ArgumentError,
+        match=r"^noise must be a tuple of channels, or of names among 'Gaussian', 'Laplace'",
     ):
         Card(title="", source="", noise=noise)

@@ -268,7 +268,7 @@ def test_policies_and_environments_that_do_not_fit_are_refused(chosen, world, me
 
 def test_a_table_has_so_many_rounds():
     with pytest.raises(
-        dpb.ArgumentError, match=r"^horizon must be at most the environment's, 2000"
+        dpb.ArgumentError, match=r"^horizon must be at most 2000, the environment's"
     ):
         run(policies()[0], TABLE, horizon=2001)
 

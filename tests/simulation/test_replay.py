@@ -488,7 +488,7 @@ def test_a_log_that_goes_beyond_the_range_is_warned_of():
     log = LoggedTrial([0, 1] * 20, [-1.0, 1.0] * 20)
     with pytest.warns(
         dpbandits.ClippingWarning,
-        match=r"outside \[0, 1\] are clipped, and some of these data are",
+        match=r"outside \[0, 1\] are clipped, and some of these data lie outside",
     ):
         replay(dpbandits.algorithms.UCB1(2), log, runs=1)
 

@@ -133,7 +133,7 @@ def test_one_name_is_for_one_policy_at_any_budgets():
         dpb.simulate(
             [dpb.algorithms.UCB1(2), ours(name=dpb.algorithms.UCB1(2).label)], WORLD, horizon=5
         )
-    with pytest.raises(dpb.ArgumentError, match="no two that differ only in seed and name"):
+    with pytest.raises(dpb.ArgumentError, match=r"each policy once \(seed and name do not count\)"):
         dpb.simulate([ours(name="ours"), ours(name="again")], WORLD, horizon=5)
 
 
@@ -145,7 +145,7 @@ def test_results_with_different_policies_of_one_name_are_not_combined():
         for policy, world in zip(policies, worlds, strict=True)
     )
     with pytest.raises(
-        dpb.ArgumentError, match="each policy name and budget one setting, got two for"
+        dpb.ArgumentError, match="must not give different policies one name, got two called"
     ):
         Result.combined([one, other])
 

@@ -325,7 +325,7 @@ def test_what_a_helper_alone_cannot_do_is_done_here(how: str, asked: list[Any]):
                 warnings.warn(Odd("a", "b"), stacklevel=1)
         return threading.Lock() if how == "returns" else number
 
-    with pytest.warns(JobsWarning, match="n_jobs has no effect: another process fails at it"):
+    with pytest.warns(JobsWarning, match="n_jobs has no effect: another process fails at the work"):
         (found,) = shared(task, UNITS)
     assert len(found) == UNITS
     assert all(one is not None for one in found)
@@ -492,7 +492,7 @@ def test_a_helper_has_no_newer_policies(module: tuple[Any, Path]):
     importlib.reload(mine)
     assert tasks.unpacked(sent) == (
         None,
-        "another process cannot load it: it has another Mine, as when a file is changed after its"
-        " import",
+        "another process cannot load the work: the class Mine differs there, as when a file is"
+        " changed after its import",
     )
     assert through(mine.Mine(2)).params == mine.Mine(2).params

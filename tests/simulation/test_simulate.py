@@ -285,7 +285,7 @@ def test_policies_that_do_not_fit_are_refused():
         run([])
     with pytest.raises(dpb.ArgumentError, match="policies"):
         run(["UCB1"])  # type: ignore[list-item]
-    with pytest.raises(dpb.ArgumentError, match="horizon must be at most the environment's, 5"):
+    with pytest.raises(dpb.ArgumentError, match="horizon must be at most 5, the environment's"):
         simulate(dpb.algorithms.UCB1(2), RewardTable(np.zeros((5, 2))), horizon=6)
 
 

@@ -298,7 +298,7 @@ def test_altered_and_quick(folder: Path) -> None:
         (
             "means = [0.9, 0.1]",
             "means = [0.9, 0.1, 0.2]",
-            "environments[1]: has 2 arms where environments[0] has 3; ",
+            "environments[1]: must have 3 arms, as environments[0] has, got 2",
         ),
         (
             '"table.csv"',
@@ -324,7 +324,7 @@ def test_altered_and_quick(folder: Path) -> None:
         (
             'kind = "AdaCUCB"',
             'kind = "bandit"\nindex = "KLUCB"\nalpha = 3.0',
-            "policies[0].index: must not be given with alpha, which sets the preset's own index",
+            "policies[0].index: must not be given with alpha, got ",
         ),
         (
             'kind = "AdaCUCB"',
@@ -349,17 +349,17 @@ def test_altered_and_quick(folder: Path) -> None:
         (
             'kind = "AdaCUCB"',
             'kind = "AdaCUCB"\nbudget = 1.0',
-            "policies[0].budget: stands in budgets, as in budgets.zcdp = [0.5]",
+            "policies[0].budget: belongs in budgets, as in budgets.zcdp = [0.5]",
         ),
         (
             'kind = "AdaCUCB"',
             'kind = "AdaCUCB"\nepsilon = 1.0',
-            "policies[0].epsilon: stands in budgets, as in budgets.zcdp = [0.5]",
+            "policies[0].epsilon: belongs in budgets, as in budgets.zcdp = [0.5]",
         ),
         (
             'kind = "AdaCUCB"',
             'kind = "AdaCUCB"\nrho = 1.0',
-            "policies[0].rho: stands in budgets, as in budgets.zcdp = [0.5]",
+            "policies[0].rho: belongs in budgets, as in budgets.zcdp = [0.5]",
         ),
         (
             'kind = "AdaCUCB"',
@@ -557,7 +557,7 @@ def test_logs_that_a_study_cannot_take(folder: Path) -> None:
     )
     assert problems_of(folder, two) == [
         "environments[1]: a study replays one log only",
-        "environments: must hold one that is simulated, beside the log that is replayed",
+        "environments: must hold an environment to simulate, beside the log to replay",
     ]
 
 

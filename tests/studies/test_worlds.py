@@ -128,7 +128,7 @@ def test_policies_take_features_from_the_arms(tmp_path: Path) -> None:
                 '"LinearArms.on_sphere"\nn_arms = 4\ndimension = 2\nseed = 3\nrewards = "bounded"',
                 '"Bernoulli"\nmeans = [0.1, 0.2]',
             ),
-            ["policies[0]: AdaCGOPE needs the features of its arms: from LinearArms"],
+            ["policies[0]: AdaCGOPE needs the features of its arms: use the same LinearArms"],
         ),
         (
             changed(ARMS, 'variant = "published"', "arms = [[1.0], [2.0], [3.0]]"),
@@ -180,8 +180,8 @@ def test_policies_take_features_from_the_arms(tmp_path: Path) -> None:
         (
             CONTEXTS + '\n[[environments]]\nkind = "DoctorReplay"\n',
             [
-                "environments: one has contexts of dimension 3 beside a log that has contexts of"
-                " dimension 10"
+                "environments: must fit the log: one has contexts of dimension 3, and the log has"
+                " contexts of dimension 10"
             ],
         ),
     ],

@@ -190,7 +190,7 @@ def test_empty_lines_around_and_between_rows_of_cells_are_none(tmp_path):
 
 def test_of_a_column_without_a_name_python_warns(tmp_path):
     path = written(tmp_path / "table.csv", ",a\n0,3\n")
-    with pytest.warns(UserWarning, match="--features: 1 column without a name left out"):
+    with pytest.warns(UserWarning, match="--features: 1 column without a name was left out"):
         assert read_numbers("--features", path).tolist() == [[3]]
 
 

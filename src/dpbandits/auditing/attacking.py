@@ -100,8 +100,8 @@ def audit(
     bug = planted(plant or Plant(), attacked)
     if bug.mechanism is not None and plan.play.secure:
         raise ArgumentError(
-            f"plant must not be {bug.title!r} with secure noise: bugs can be planted only in"
-            " compiled code, and secure noise is drawn in Python",
+            f"plant must not be {plant if isinstance(plant, str) else bug.title!r} with secure"
+            " noise: this bug works only in compiled code, and secure noise is drawn in Python",
             "plant",
         )
     play, total = replace(plan.play, plant=bug), 2 * runs
@@ -139,8 +139,8 @@ def _claim(policy: Policy) -> Claim:
         )
     if not policy.clip:
         raise ArgumentError(
-            f"policy must have clip=True, got {policy!r}: without it, a reward may move a release"
-            " by any amount",
+            f"policy must have clip=True, got {policy!r}: without clipping, a reward may move a"
+            " release by any amount",
             "policy",
         )
     promised = policy.guarantee.holds or policy.budget
@@ -194,8 +194,8 @@ def _plan(policy: Policy, adversary: Adversary | None, horizon: int | None, seed
             break
     if best is None:
         raise ArgumentError(
-            f"horizon must be longer: within {length:,} rounds {policy!r} does not release the"
-            " rewards of the first people, whom an audit attacks",
+            "horizon must be longer: an audit attacks the first people, and within"
+            f" {length:,} rounds {policy!r} does not release their rewards",
             "horizon",
         )
     _, play, pilot = best

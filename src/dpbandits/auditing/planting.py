@@ -90,8 +90,8 @@ def planted(name: str | Plant, policy: Policy) -> Plant:
     plant = PLANTS[name](policy)
     if plant.noise == 1.0 and name == "add-remove":
         raise ArgumentError(
-            f"plant must not be {name!r} with rewards in {policy.reward_range}, because the bug"
-            " changes nothing there: adding a record moves a sum as far as replacing one",
+            f"plant must not be {name!r} with rewards in {policy.reward_range}: there,"
+            " adding a record moves a sum as far as replacing one, and the bug changes nothing",
             "plant",
         )
     family = policy.channel.family
@@ -99,8 +99,8 @@ def planted(name: str | Plant, policy: Policy) -> Plant:
         plant.noise < 1.0 and family == CERTIFIED
     ):
         raise ArgumentError(
-            f"plant must not be {name!r} with {policy.channel.name} noise, because the bug changes"
-            f" the scale of noise, and releases do not scale {policy.channel.name} noise",
+            f"plant must not be {name!r} with {policy.channel.name} noise: the bug changes the"
+            " scale of noise, but releases add this noise unscaled",
             "plant",
         )
     return plant

@@ -102,7 +102,7 @@ def intervals(
         against = None if control is None else arm(control)
         if targets:
             if pair is not None or method != "mixture":
-                raise ArgumentError("--targets must be given without --difference and --method")
+                raise ArgumentError("--targets must not be given with --difference or --method")
             found = _held_out(kept, "--targets").values(confidence, control=against)
         else:
             of = _held_out(kept, "--holdout") if holdout else kept
@@ -250,7 +250,7 @@ def _places(place: str, all_: bool) -> list[str]:
         return [f"{place}#{quote(key)}" for key in keys]
     raise ArgumentError(
         "PLACE must name one place of the database: add # and its key, or give --all for all"
-        f" places. The database has {', '.join(keys) or 'none'}"
+        f" places. Keys in the database: {', '.join(keys) or 'none'}"
     )
 
 

@@ -186,8 +186,8 @@ def plan(
         if study_file is not None:
             if arms or means or gaps or features or imports:
                 raise ArgumentError(
-                    "--imports and options that describe arms must not be given with a study,"
-                    " which has both itself"
+                    "--arms, --means, --gaps, --features and --imports must not be given with a"
+                    " study, which has its own"
                 )
             from ..studies import load_study
 

@@ -129,7 +129,7 @@ def _numbers(table: TextTable, outcome: str, said: list[str]) -> np.ndarray:
     if found.all_absent:
         got = "text" if found.wrong.any() else "empty cells"
         raise ArgumentError(
-            f"--outcome must name a column of numbers, got {got} only in {outcome!r}. Use"
+            f"--outcome must name a column of numbers, got only {got} in {outcome!r}. Use"
             f" --positive to name the text that counts as 1. {_MARKS}"
         )
     _say(said, found.wrong, f"cells of column {outcome!r} are no numbers, and add nothing")

@@ -56,8 +56,8 @@ class Config:
         most = self.policy.max_rounds or 1
         if not 0 < self.reports <= most or not self.policy.takes_reports:
             raise ArgumentError(
-                "config must be of a policy that takes reports or messages, with 'reports' an"
-                f" integer from 1 to {most}, got {self.reports}",
+                "config must be of a policy that takes reports or messages, and its 'reports' must"
+                f" be an integer from 1 to {most}, got {self.reports}",
                 "config",
             )
         if self.policy.config["noise"] != "secure":

@@ -44,8 +44,8 @@ def distributions(name: str, advice: ArrayLike, shape: str) -> np.ndarray:
     bad = (given < 0.0).any(axis=-1) | (np.abs(totals[..., 0] - 1.0) > _TOLERANCE)
     if bad.any():
         raise ArgumentError(
-            f"{name} must hold a probability for every arm in each row, with a sum of 1, unlike"
-            f" row {tuple(np.argwhere(bad)[0].tolist())}",
+            f"{name} must hold a probability for every arm in each row, with a sum of 1, got other"
+            f" numbers in row {tuple(np.argwhere(bad)[0].tolist())}",
             name,
         )
     return np.ascontiguousarray(np.swapaxes(given / totals, -1, -2))

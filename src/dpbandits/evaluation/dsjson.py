@@ -86,7 +86,7 @@ def _columns(found: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _wrong(path: Path, number: int, got: str) -> ArgumentError:
     return ArgumentError(
-        f"log must hold a decision among actions in each line, with _label_Action,"
-        f" _label_probability, a and p as dsjson has them, got {got} on line {number} of {path}",
+        "log must hold a decision among actions in each line, with '_label_Action',"
+        f" '_label_probability', 'a' and 'p' as in dsjson, got {got} on line {number} of {path}",
         "log",
     )

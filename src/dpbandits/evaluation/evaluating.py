@@ -143,8 +143,8 @@ def evaluate(
     own_q = predicted is not None and folds is None
     if folds is not None and interval == "betting":
         raise ArgumentError(
-            "q must be a function or a table that does not come from this log, because with"
-            " interval='betting' a model must not know later rewards",
+            "q must be a function or a table from other data with interval='betting': a model must"
+            " not know later rewards",
             "q",
         )
 
@@ -227,14 +227,15 @@ def _warned(
 ) -> list[str]:
     """Limits of the result, in sentences; the caller is also warned of faults of the log."""
     alarms = [
-        f"Rows left out, {why}: {count:,}. The value is that of the other rows."
+        f"Rows left out ({why}): {count:,}. The value is that of the other rows."
         for why, count in rows.left_out
     ]
     if told.overlap_is_missing:
         alarms.append(
-            "The mean weight differs from 1, or the target has arms without support: the log seems"
-            " to lack rounds in which the target's arm could be played, or the log's propensities"
-            " are wrong. The value leaves out rounds that the log lacks."
+            "The mean weight differs from 1, or the target plays arms that the log could not play"
+            " (arms without support). The log seems to lack rounds in which the target's arm could"
+            " be played, or the log's propensities are wrong. The value leaves out rounds that the"
+            " log lacks."
         )
     if told.effective_sample_size < _FEW:
         alarms.append(f"The effective sample size is below {_FEW}: few rounds decide the value.")

@@ -151,8 +151,8 @@ class Preset:
         for name, one in parts.items():
             if lost := sorted(said.keys() & self.places_of(name)):
                 raise ArgumentError(
-                    f"{name} must not be given with {lost[0]}, which sets the preset's own {name}:"
-                    f" give {lost[0]} to your {name} instead, got {one!r}",
+                    f"{name} must not be given with {lost[0]}, got {one!r}: {lost[0]} sets the"
+                    f" preset's own {name}. Give {lost[0]} to your {name} instead",
                     name,
                 )
         whole = self.arguments_of_class({**default, **said})

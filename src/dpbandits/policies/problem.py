@@ -392,8 +392,8 @@ class DecisionProblem:
             raise ArgumentError(f"features must have {self.n_arms} rows, one per arm", "features")
         if self.features is not None and self.person is not None:
             raise ArgumentError(
-                "person must not be given with features: give rows for each arm, or one vector for"
-                f" a person, got {self.person}",
+                f"person must not be given with features, got {self.person}: give features if"
+                " numbers describe each arm, and person if they describe only the person",
                 "person",
             )
         seen = self.features is not None or self.person is not None
@@ -405,8 +405,8 @@ class DecisionProblem:
             )
         if self.link is not None and (fixed or not seen):
             raise ArgumentError(
-                "link must be given with features or person, because a link is a function of"
-                f" features, got {self.link!r}",
+                f"link must be given with features or person, got {self.link!r}: a link is a"
+                " function of features",
                 "link",
             )
         words = ("features", "person", "experts", "drift")

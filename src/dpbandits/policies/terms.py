@@ -70,8 +70,8 @@ class Terms:
 
     def _too_extreme(self) -> ArgumentError:
         return ArgumentError(
-            f"budget must be less extreme: its noise multiplier must be between {NARROWEST:g}"
-            f" and {WIDEST:g}, got {self.budget!r}",
+            f"budget must be less extreme, got {self.budget!r}: its noise multiplier must be"
+            f" between {NARROWEST:g} and {WIDEST:g}",
             "budget",
         )
 

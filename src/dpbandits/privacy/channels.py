@@ -367,8 +367,8 @@ def multiplier_of(family: int, cost: float, currency: Currency, alpha: float = m
         return 1.0 / math.sqrt(cost)
     name = next(kind.name for kind in FAMILIES.values() if kind.family == family)
     raise ArgumentError(
-        f"budget must be of a notion that suits {name} noise, got one whose cost is counted in"
-        f" {currency!r}"
+        f"budget must be of a notion that suits {name} noise, got a notion that counts cost"
+        f" in {currency!r}"
     )
 
 

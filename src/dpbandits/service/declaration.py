@@ -32,8 +32,8 @@ _DEFAULTS = {"answers_within": "1h"}
 _SHORTEST, _LONGEST = "1s", "30d"  # for which a client may repeat a request
 _MOST_RELEASES = 10**9
 _NO_DEADLINE = (
-    "answers_within must be a time such as '1h', or a number of decisions from 1: a service does"
-    " not wait for all rewards, as its replies would show that they came"
+    "answers_within must be a time such as '1h', or a number of decisions from 1: if a service"
+    " waited for all rewards, its replies would show that rewards came"
 )
 _ABSENT = object()
 T = TypeVar("T")
@@ -194,13 +194,13 @@ class Declaration:
             self._check_parties(policy)
         if not self.allow_simulation and promise.holds is None:
             raise ArgumentError(
-                "budget must be given, or allow_simulation=true, got null: without a budget nobody"
-                " is protected",
+                "budget must be given if allow_simulation is false, got null: without a budget"
+                " nobody is protected",
                 "budget",
             )
         if not self.allow_simulation and promise.simulated:
             raise ArgumentError(
-                "noise must be 'secure' (extra secure), or allow_simulation must be true,"
+                "noise must be 'secure' (extra secure) if allow_simulation is false,"
                 f" got {policy.config['noise']!r}: simulated noise protects nobody",
                 "noise",
             )

@@ -119,7 +119,7 @@ class Parties:
 
     def _refuse_stale(self, label: str) -> None:
         if label != self._round().label:
-            raise Problem(409, "stale", "The label belongs to another batch than the coming one.")
+            raise Problem(409, "stale", "The label must be that of the coming batch.")
 
     def _learned(self, sent: Any) -> int:
         try:

@@ -59,7 +59,7 @@ def serve(settings: Settings) -> None:
     """
     if settings.keys is None and not is_local(settings.host):
         raise ArgumentError(
-            f"host must be an address of this machine if there are no keys, such as 127.0.0.1, got"
+            "host must be an address of this machine, such as 127.0.0.1, if there are no keys, got"
             f" {settings.host!r}: others could read and change everything",
             "host",
         )

@@ -65,10 +65,10 @@ class _LikeAnArm:
     def __format__(self, spec: str) -> str:
         return str(self) if spec == "" else _refused("has no format of a number")(self)
 
-    __hash__ = _refused("is no key")
-    __bool__ = _refused("is neither true nor false; to tell it from None, test `is None`")
+    __hash__ = _refused("is no key of a dict")
+    __bool__ = _refused("has no truth value (test `decision is None` instead)")
     __float__ = __complex__ = _refused("is no number")
-    __lt__ = __le__ = __gt__ = __ge__ = _refused("is neither more nor less")
+    __lt__ = __le__ = __gt__ = __ge__ = _refused("has no order")
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refused("is no number")
     __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = _refused("is no number")
     __mod__ = __rmod__ = __divmod__ = __rdivmod__ = __pow__ = __rpow__ = _refused("is no number")

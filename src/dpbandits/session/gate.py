@@ -64,8 +64,8 @@ class Gate:
             refuse_wide_noise(self.statistic.noise_scale(self.channel), self._grid)
         if self.secure and self.statistic.max_records > self.most_records:
             raise ArgumentError(
-                f"grid must be coarser than {self._grid!r}, or counter 'tree', because a release"
-                f" may cover {self.statistic.max_records} rounds, and sums are exact for at most"
+                f"grid must be coarser than {self._grid!r}, or counter must be 'tree': a release"
+                f" may cover {self.statistic.max_records} rounds, but sums are exact for at most"
                 f" {math.floor(self.most_records)} rewards of this range",
                 "grid",
             )

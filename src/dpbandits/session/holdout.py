@@ -189,13 +189,14 @@ class Holdout:
             )
         if self.one_sum and not np.array_equal(weights, [0.5, 0.5]):
             raise ArgumentError(
-                "one_sum of the holdout must be False unless there are two arms with equal weights,"
-                " got True",
+                "one_sum of the holdout must be False, got True: True needs exactly two arms with"
+                " equal weights",
                 "holdout",
             )
         if self.targets and np.ptp(weights) > 0.0:
             raise ArgumentError(
-                "weights of the holdout must be equal with targets, or sums would not be exact",
+                "weights of the holdout must be equal for all arms if targets are given: with other"
+                " weights sums would not be exact",
                 "holdout",
             )
         return weights

@@ -137,8 +137,8 @@ class Settings:
             )
         if max(lo, -hi) > _FARTHEST * (hi - lo):
             raise ArgumentError(
-                f"reward_range must lie no farther from zero than {_FARTHEST:g} times its width, or"
-                f" sums lose their last digits, got {self.reward_range!r}",
+                f"reward_range must lie no farther from zero than {_FARTHEST:g} times its width,"
+                f" got {self.reward_range!r}: sums would lose their last digits",
                 "reward_range",
             )
         grid = default_grid((lo, hi)) if self.grid is None else checked_grid(self.grid)

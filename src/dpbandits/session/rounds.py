@@ -34,8 +34,8 @@ def checked_user(user: object, max_rounds: int | None) -> User | None:
     if max_rounds is None:
         if user is not None:
             raise ArgumentError(
-                "user must not be given without max_rounds. Make the policy with max_rounds, such"
-                " as max_rounds=10",
+                "user must be None if the policy has no max_rounds. Make the policy with"
+                " max_rounds, such as max_rounds=10",
                 "user",
             )
         return None
@@ -45,8 +45,8 @@ def checked_user(user: object, max_rounds: int | None) -> User | None:
         return int(user)
     got = "nothing" if user is None else f"a value of type {type(user).__name__}"
     raise ArgumentError(
-        "user must name the person, as a string or an integer, because max_rounds is given,"
-        f" got {got}",
+        f"user must name the person, as a string or an integer, got {got}: the policy has"
+        " max_rounds",
         "user",
     )
 

@@ -191,8 +191,8 @@ class Session(Running):
         retired = tuple(sorted({*self.rounds.retired, arm}))
         if len(retired) == self.arms.count:
             raise ArgumentError(
-                "arm must not be the last arm that is not retired, got"
-                f" {self.arms.name(arm) or arm!r}",
+                f"arm must not be the only arm left, got {self.arms.name(arm) or arm!r}: all other"
+                " arms are retired",
                 "arm",
             )
         for one in self.streams:
@@ -225,7 +225,7 @@ class Session(Running):
         got = type(decision).__name__
         if isinstance(decision, Decision):
             got = f"decision {decision.number} of another policy, or from before a crash"
-        hint = ". Give an arm as arm=" if isinstance(decision, int) else ""
+        hint = ". Give an arm as in arm=0" if isinstance(decision, int) else ""
         raise UpdateError(f"decision must come from this policy's pull(), got {got}{hint}")
 
     def _signed(self, life: str, number: int, recorded: bool, held_out: bool) -> Decision:

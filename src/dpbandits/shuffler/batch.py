@@ -137,7 +137,7 @@ class Pinned:
             ) from None
         found = self.round_of(people, label)
         if protocol != json.loads(json.dumps(found.protocol.to_dict())):
-            raise RoundError("the server's protocol is not that of the pinned configuration")
+            raise RoundError("the server's protocol differs from that of the file in 'config'")
         return found
 
     def closing_after(self, now: float) -> float | None:

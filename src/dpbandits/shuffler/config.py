@@ -111,7 +111,7 @@ def _pinned(folder: Path, words: Any) -> Pinned:
     _check("experiments", words, _OWN, {"name", "config", "least"})
     if ("closes" in words) == ("every" in words):
         raise ArgumentError(
-            'closes must be "full", or left out with every. With closes a batch closes when'
+            'closes or every must be given, and not both: with closes = "full" a batch closes when'
             " it is full, with every after a time",
             "closes",
         )

@@ -25,11 +25,11 @@ PAUSE = 5.0  # seconds after a failure
 LOOK = 60.0  # seconds between looks whether the server has gone on without the batch
 
 _REFUSED: dict[Refusal, tuple[int, str, str]] = {
-    "invalid": (422, "invalid", "The record is not one that devices of this batch send."),
-    "stale": (409, "stale", "This batch is not open. Fetch what the next one needs."),
+    "invalid": (422, "invalid", "The record must have the form that devices send in this batch."),
+    "stale": (409, "stale", "This batch is not open. Fetch what the next batch needs."),
     "waiting": (503, "waiting", "No batch is open. Send the same request again."),
     "another": (409, "another-record", "This batch has another record of yours."),
-    "spent": (409, "spent", "You have been in as many batches as you may."),
+    "spent": (409, "spent", "You have reached the allowed number of batches."),
     "copied": (409, "copied", "Somebody else has sent the same record to this batch."),
     "full": (429, "full", "This batch is full. Send the same request again."),
 }
@@ -120,8 +120,7 @@ class Experiment:
             return 0.0
         if not await asyncio.to_thread(self._store.forget):
             raise StoreError(
-                "the log of the store still has deleted records, because another process reads the"
-                " store"
+                "deleted records stay in the log of the store while another process reads the store"
             )
         left = LOOK if opened.closes is None else opened.closes - time.time()
         return max(0.0, min(left, self._looked + LOOK - time.monotonic()))
@@ -131,7 +130,9 @@ class Experiment:
         people, closes = found.protocol.batch, self.pinned.closing_after(time.time())
         begun = partial(self._store.begin, self._name, found.label, people, found.digest, closes)
         if not await asyncio.to_thread(begun):
-            raise RoundError("the server still announces a batch whose output it has received")
+            raise RoundError(
+                "the server has received the output of a batch, but still announces this batch"
+            )
         log("batch open", experiment=self._name, people=people)
         return 0.0
 

@@ -95,7 +95,7 @@ def warn_of_clipping(
     for policy in policies:
         effect = clipping_in_words(clipping_range(policy), support)
         if effect is not None and environment.holds_data:  # whose ends are somebody's rewards
-            effect = f"{effect.partition(':')[0]}, and some of these data are"
+            effect = f"{effect.partition(':')[0]}, and some of these data lie outside"
         if effect is not None and None not in known and not _holds(policy.reward_range, known):
             message = (
                 f"{policy.preset} in {environment!r}: {effect}{what_lies}. Clipping biases what the"

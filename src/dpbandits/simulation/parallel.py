@@ -36,8 +36,8 @@ def distinct_policies(policies: Policy | Sequence[Policy]) -> list[Policy]:
     keys = [policy.stream_key for policy in chosen]
     if not keys or len(set(keys)) < len(keys):
         raise ArgumentError(
-            "policies must hold at least one policy, and no two that differ only in seed and name,"
-            f" got {keys}"
+            "policies must hold at least one policy, and each policy once (seed and name do not"
+            f" count), got {keys}"
         )
     if shared := shared_name(chosen):
         raise ArgumentError(f"policies must not share a name, got {shared!r} twice", "policies")

@@ -210,7 +210,7 @@ class _Crew:
             piece, answer = got
             if not answer:
                 results = played(self._task, piece)
-                self._fail("another process fails at it, or cannot send its results")
+                self._fail("another process fails at the work, or cannot send the results")
             else:
                 results, told = pickle.loads(answer)
                 for message, category, file, line in told:
@@ -239,7 +239,7 @@ class _Crew:
                 try:
                     sent = sent or packed(self._task)
                 except Exception as error:  # of any object within
-                    self._fail(f"it cannot be sent to another process: {error}")
+                    self._fail(f"the work cannot be sent to another process: {error}")
                     rest(helper)
                     return
                 self._joined.append(helper)

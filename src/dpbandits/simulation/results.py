@@ -287,7 +287,7 @@ def merged_settings(several: Iterable[SettingsByKey]) -> SettingsByKey:
         for key, one in settings.items():
             if merged.setdefault(key, one) != one:
                 raise ArgumentError(
-                    "results must give each policy name and budget one setting, got two for"
+                    "results must not give different policies one name, got two called"
                     f" {key[0]!r} at {key[1]!r}"
                 )
     return merged

@@ -193,7 +193,7 @@ def _check_fit(
         )
     if environment.horizon is not None and horizon > environment.horizon:
         raise ArgumentError(
-            f"horizon must be at most the environment's, {environment.horizon}, got {horizon}"
+            f"horizon must be at most {environment.horizon}, the environment's, got {horizon}"
         )
     if policy.planned_rounds is not None and horizon > policy.planned_rounds:
         raise ArgumentError(
@@ -202,22 +202,22 @@ def _check_fit(
         )
     if environment.delay and environment.delay.rate is None and policy.settings.uses_clock:
         raise ArgumentError(
-            "rate of the delay must be given, as the number of people who arrive per second,"
-            f" because the policy {policy!r} has a clock",
+            f"rate of the delay must be given, in people per second, because {policy!r} depends on"
+            " times",
             "rate",
         )
     singly = policy.settings.holdout or question is not None
     if singly and policy.settings.uses_clock and environment.delay is None:
         raise ArgumentError(
-            f"environment must have a delay with a rate, because the policy {policy!r} has a clock,"
-            " and is played pull by pull",
+            f"environment must have a delay with a rate: {policy!r} depends on times, and is played"
+            " with a holdout, or with the argument decided",
             "environment",
         )
     if policy.settings.holdout and policy.settings.holdout.targets:
         raise ArgumentError(
             f"policies must have a holdout without targets in a simulation, got {policy!r}:"
-            " environments do not tell the arms of targets. Leave targets out, or call pull and"
-            " update in a loop of your own",
+            " environments do not know which arms targets choose. Leave targets out, or call pull"
+            " and update in a loop of your own",
             "policies",
         )
     check_users(policy, environment, horizon)
@@ -234,7 +234,7 @@ def check_users(policy: Policy, environment: World, horizon: int) -> None:
     most = int(np.bincount(attendance).max())
     if most > policy.max_rounds:
         raise ArgumentError(
-            f"max_rounds of {policy!r} must be at least {most}, the most rounds of a user here",
+            f"max_rounds of {policy!r} must be at least {most}: a user has {most} rounds",
             "max_rounds",
         )
     covered = policy.statistic.max_records or len(attendance)
@@ -245,9 +245,9 @@ def check_users(policy: Policy, environment: World, horizon: int) -> None:
     soonest = int(np.diff(order)[again].min(initial=len(attendance)))
     if soonest < longest:
         raise ArgumentError(
-            f"users must come at most once in a release of {policy!r}, which may cover {longest}"
-            f" rounds, but some user comes again after {soonest} rounds. Make the environment's gap"
-            " larger, or batches shorter",
+            f"users must come at most once in a release of {policy!r}: a release may cover"
+            f" {longest} rounds, but a user comes again after {soonest} rounds. Make the"
+            " environment's gap larger, or batches shorter",
             "policies",
         )
 

@@ -76,8 +76,7 @@ def dumped_for_others(task: Task) -> bytes:
     def refuse(one: Any) -> None:
         if isinstance(one, Environment) and one.holds_data:
             raise ArgumentError(
-                "environment must hold no data, because data are not sent to a cluster, got"
-                f" {one!r}",
+                f"environment must hold no data, got {one!r}: data are not sent to a cluster",
                 "environment",
             )
 
@@ -91,7 +90,9 @@ def _made(policy_class: type[Policy], config: dict[str, Any], code: str | None) 
     made = policy_class(**config)
     if code not in (None, _code_of(made)):
         name = policy_class.__name__
-        raise DPBanditsError(f"it has another {name}, as when a file is changed after its import")
+        raise DPBanditsError(
+            f"the class {name} differs there, as when a file is changed after its import"
+        )
     return made
 
 
@@ -108,6 +109,6 @@ def unpacked(text: bytes) -> tuple[Any, str]:
     try:
         return pickle.loads(task), ""
     except Exception as error:  # of any object within
-        return None, f"another process cannot load it: {error}"
+        return None, f"another process cannot load the work: {error}"
     finally:
         del sys.path[: len(folders)]

@@ -112,7 +112,9 @@ class DatabasePlace(Place):
 def batch_refused(place: Place, held: Mark | None, batch: Batch, life: str) -> ClaimError:
     """The error for a batch that a place does not take, as ``held`` says."""
     if held is None:
-        return ClaimError(f"{place} holds nothing that batch {batch.number} could follow")
+        return ClaimError(
+            f"{place} has no saved policy, so batch {batch.number} cannot be written there"
+        )
     if held.life == life:
         return ClaimError(
             f"{place} was not written: the place already has batch {held.number}, and this is batch"

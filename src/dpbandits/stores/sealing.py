@@ -89,7 +89,7 @@ class Sealer:
             )
         except (struct.error, InvalidTag):
             raise StateFileError(
-                f"a {kind} was changed, or belongs to another policy: its seal does not fit"
+                f"a saved {kind} was changed, or belongs to another policy: its seal does not fit"
             ) from None
         self._use((kind, key), number)
         return content
@@ -218,8 +218,8 @@ class Sealer:
     def _key(self, number: int) -> bytes:
         if number not in self._keys:
             raise StateFileError(
-                f"{self.path} has no key {number}, with which a saved policy was sealed: copy the"
-                " state folder, too, or use dpbandits restore"
+                f"{self.path} lacks key {number} of a saved policy: copy the state folder, too, or"
+                " use dpbandits restore"
             )
         return self._keys[number]
 

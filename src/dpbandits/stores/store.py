@@ -29,7 +29,8 @@ OTHER_FORMAT = (  # of a saved policy: what to do about it
     " is older, save it again with a version that reads it and writes format 5 or 6"
 )
 WHY = (
-    "two copies would release the same raw data twice with fresh noise, and could exceed the budget"
+    "two copies of a policy would release the same raw data twice with fresh noise, and could"
+    " exceed the budget"
 )
 
 User = str | int
@@ -208,7 +209,7 @@ class Store(ABC):
 def taken_over(place: Place) -> ClaimError:
     """The error for a policy whose place another life has taken."""
     return ClaimError(
-        f"{place} was not written: another policy was saved there since, or a copy of this one was"
-        " loaded from there and carries on. Save each policy in a place of its own, and load it"
+        f"{place} was not written: another policy was saved there, or a copy of this one was loaded"
+        " from there and carries on. Save each policy in a place of its own, and load each save"
         f" once: {WHY}"
     )

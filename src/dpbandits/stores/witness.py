@@ -173,7 +173,7 @@ class Witness:
             )
         if mark.number < known.number:
             raise ClaimError(
-                f"{place} ends with batch {mark.number:,}, and the policy has made"
+                f"{place} ends with batch {mark.number:,}, but the policy's last batch is"
                 f" {known.number:,}: this is an older copy, or was cut. Find the newest copy, or"
                 f" use dpbandits restore; {WHY}"
             )

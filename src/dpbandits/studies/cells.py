@@ -138,7 +138,8 @@ def kept(cells: Sequence[Cell], beside: Path) -> Iterator[Path]:
         lock = _shared_lock(folder)
     except OSError as error:
         raise ArgumentError(
-            f"output must be a folder that can be written; {folder.parent} cannot: {error.strerror}"
+            f"output must be a folder that can be written; {folder.parent} cannot be written:"
+            f" {error.strerror}"
         ) from None
     try:
         yield folder

@@ -56,8 +56,8 @@ def of_study(study: Study) -> Origin:
         listed = {name for name, value in entry.items() if isinstance(value, list)}
         if getattr(kinds[entry["kind"]], "holds_data", False) and listed - {"arm_names"}:
             raise ArgumentError(
-                f"environments[{i}] must name a file of data, as LoggedTrial.read does, because"
-                " data are not sent to a cluster"
+                f"environments[{i}] must name a file of data, as LoggedTrial.read does: data are"
+                " not sent to a cluster"
             )
     return {"study": study.config, **of_modules(study.config["imports"], study.folder)}
 

@@ -212,16 +212,13 @@ def _check_free(target: Path, force: bool) -> None:
         )
     if not (target / MANIFEST).is_file():
         raise ArgumentError(
-            f"output must hold earlier results to be replaced, got {target}, which has no"
-            f" {MANIFEST}"
+            f"output must hold earlier results if --force is given, got {target} with no {MANIFEST}"
         )
     held = (path.relative_to(target) for path in target.rglob("*"))
     strangers = [path.as_posix() for path in held if not _is_ours(path)]
     if strangers:
         named = ", ".join(sorted(strangers)[:_NAMED]) + (", ..." if len(strangers) > _NAMED else "")
-        raise ArgumentError(
-            f"output must hold no files other than earlier results, got {target} with {named}"
-        )
+        raise ArgumentError(f"output must hold earlier results only, got {target} with {named}")
 
 
 def _is_ours(path: Path) -> bool:
@@ -239,7 +236,8 @@ def _locked_folder(parent: Path) -> Iterator[Path]:
             folder.mkdir(parents=True)
         except OSError as error:
             raise ArgumentError(
-                f"output must be a folder that can be written; {parent} cannot: {error.strerror}"
+                f"output must be a folder that can be written; {parent} cannot be written:"
+                f" {error.strerror}"
             ) from None
         lock = _lock(folder)
         if lock is not None or fcntl is None:

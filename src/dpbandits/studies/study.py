@@ -342,7 +342,7 @@ def _elsewhere(name: str, cls: type[Policy]) -> str:
         return f"{cls.__name__} has no privacy"
     numbers = list(vars(taken[0]).values())
     written = numbers if len(numbers) == 1 else [numbers]
-    return f"stands in budgets, as in budgets.{taken[0].key} = {written}"
+    return f"belongs in budgets, as in budgets.{taken[0].key} = {written}"
 
 
 def _of_budgets() -> set[str]:

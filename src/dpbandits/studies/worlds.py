@@ -83,7 +83,7 @@ class Worlds:
             return f"{cls.__name__} takes {taken}, and {self.simulated[0]!r} has {shown}"
         needed = "arms" in inspect.signature(cls).parameters and "arms" not in given
         if needed and self.features is None:
-            source = "from LinearArms, the same in every environment, or as arms = [[...], ...]"
+            source = "use the same LinearArms everywhere, or set arms = [[...], ...]"
             return f"{cls.__name__} needs the features of its arms: {source}"
         return None
 
@@ -124,8 +124,7 @@ def read_worlds(
         if made is None:
             continue
         if n_arms not in (0, made.n_arms):
-            differs = f"has {made.n_arms} arms where {first} has {n_arms}"
-            problems.add(place, f"{differs}; one study has one number of arms")
+            problems.add(place, f"must have {n_arms} arms, as {first} has, got {made.n_arms}")
         if not n_arms:
             n_arms, first = made.n_arms, place
         if isinstance(made, LoggedTrial):
@@ -142,23 +141,24 @@ def read_worlds(
             )
         if worlds and _shown(made) != _shown(worlds[0]):
             differs = f"{_shown(made)} where {names[repr(worlds[0])]} {_shown(worlds[0])}"
-            problems.add(place, f"{differs}; one study has one kind of them")
+            problems.add(place, f"{differs}; all environments must show the same")
         worlds.append(made)
     if entries and {entry.kind for _, entry in entries} <= _LOGS:
-        rule = "must hold one that is simulated, beside the log that is replayed"
+        rule = "must hold an environment to simulate, beside the log to replay"
         problems.add("environments", rule)
     if log is not None and worlds and _dimension(worlds[0]) is not None:
         has = None if isinstance(worlds[0], environments.AdviceEnvironment) else log.dimension
         if has != _dimension(worlds[0]):
             known = f"contexts of dimension {log.dimension}" if log.dimension else "no contexts"
-            problems.add("environments", f"one {_shown(worlds[0])} beside a log that has {known}")
+            found = f"one {_shown(worlds[0])}, and the log has {known}"
+            problems.add("environments", f"must fit the log: {found}")
     return Worlds(worlds, log, sound=len(problems) == before)
 
 
 def _delayed(place: str, world: Any, given: dict[str, Any], problems: Problems) -> Any:
     """The environment with late answers; None after noting an error in them."""
     if isinstance(world, LoggedTrial):
-        problems.add(place, "must not be given for a log, whose answers are replayed as they came")
+        problems.add(place, "must not be given for a log: its answers are replayed as they came")
         return None
     known = set(inspect.signature(environments.Delay).parameters)
     delay = build(place, environments.Delay, given, {}, known, problems)

@@ -51,8 +51,8 @@ class TextTable:
     @property
     def left_out(self) -> str:
         """A note on columns without a name; empty if there are none."""
-        plural = "s" if self.nameless > 1 else ""
-        return f"{self.nameless} column{plural} without a name left out" if self.nameless else ""
+        were = "s without a name were" if self.nameless > 1 else " without a name was"
+        return f"{self.nameless} column{were} left out" if self.nameless else ""
 
     def texts(self, name: str) -> list[str]:
         """A column as text."""
@@ -209,7 +209,8 @@ def _rows(
         long = "field limit" in str(error)
         got = f"a cell of more than {csv.field_size_limit():,} characters" if long else _UNQUOTED
         raise ArgumentError(
-            f"{argument} must be a table of cells, got {got}; it begins on line {begins} of {path}",
+            f"{argument} must be a table of cells, got {got}; the row begins on line {begins} of"
+            f" {path}",
             argument,
         ) from None
     return _without_empty_lines(rows, lines)

@@ -40,7 +40,7 @@ def loop_and_hand_play_alike(make: Make, rounds: int = 0) -> list[int]:
         played[name] = how(make(), world, compiled=fast)
     first, *others = played.items()
     for name, arms in others:
-        require(arms == first[1], f"{first[0]} and {name} play other arms")
+        require(arms == first[1], f"{first[0]} and {name} play different arms")
     return first[1]
 
 
@@ -144,7 +144,8 @@ def refuses(make: Make, name: str, value: object) -> None:
         make(**{name: value})
     except ArgumentError as error:
         named = str(error).startswith(name)
-        require(named, f"{name}={value!r} is refused, but not by its name: {error}")
+        rule = f"{name}={value!r} is refused, but the message has to begin with {name}: {error}"
+        require(named, rule)
     else:
         raise AssertionError(f"{name}={value!r} is not refused with an ArgumentError")
 

@@ -130,7 +130,7 @@ class Walk:
         arm = self.read("choose", self.params, self.public, seen, choice_rng)[0]
         n = self.read("hold_rounds", self.params, self.public, arm)
         require(n >= 1, "hold_rounds: a choice stands for one round at least")
-        require(n == 1 or self.contexts is None, "hold_rounds: new contexts, new choices")
+        require(n == 1 or self.contexts is None, "hold_rounds: a choice with contexts is one round")
         n = min(n, ROUNDS - self.rounds)
         x = 0 if self.contexts is None else seen[arm]
         self.call("record_pull", self.params, self.public, arm, x, n)
@@ -194,7 +194,8 @@ class Walk:
     def read(self, name: str, *arguments: object) -> Any:
         before = frozen(self.public)
         answer = self.call(name, *arguments)
-        require(frozen(self.public) == before, f"{name} changes the public side, which it may read")
+        same = frozen(self.public) == before
+        require(same, f"{name} changes the public side, which it may only read")
         return answer
 
     def call(self, name: str, *arguments: object) -> Any:

@@ -74,8 +74,7 @@ def _gaps(given: Any) -> np.ndarray:
         gaps = np.asarray(given, float)
     if gaps.ndim != 1 or not gaps.size or not np.isfinite(gaps).all() or gaps.min() != 0.0:
         raise ArgumentError(
-            "world must be an environment, or gaps of at least 0 with a 0 among them, got"
-            f" {given!r}",
+            f"world must be an environment, or gaps whose smallest is 0, got {given!r}",
             "world",
         )
     return gaps

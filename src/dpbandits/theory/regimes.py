@@ -59,7 +59,7 @@ def crossover(budget: Budget, *, n_arms: int | None = None, dimension: int | Non
     if isinstance(budget, PureDP) and dimension is not None:
         return float(np.exp(2.0)) / budget.epsilon**2
     raise ArgumentError(
-        "budget must be ZCDP or PureDP for a minimax bound, with n_arms or dimension", "budget"
+        "budget must be ZCDP or PureDP, and n_arms or dimension must be given", "budget"
     )
 
 
@@ -102,7 +102,7 @@ def free_from(bound: Bound, share: float = 0.1, **arguments: Any) -> float:
     free = {name: value for name, value in _FREE.items() if name in arguments}
     if not free or "horizon" not in bound.parameters:
         raise ArgumentError(
-            f"bound must have a horizon and rho, epsilon or noise, got {bound.name}", "bound"
+            f"bound must have a horizon, and rho, epsilon or noise, got {bound.name}", "bound"
         )
     share = real("share", share, 0.0, strict=True)
     horizons = np.geomspace(2.0, _LATEST, 4000)

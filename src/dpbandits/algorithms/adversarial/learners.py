@@ -389,8 +389,8 @@ class Registered(Learner):
                 known = _LEARNERS.items()
                 takers = [repr(name) for name, one in known if constant in one.__dataclass_fields__]
                 raise ArgumentError(
-                    f"{constant} must be None for learner={self.learner!r}, because only"
-                    f" {' or '.join(takers)} takes {constant}, got {value!r}",
+                    f"{constant} must be None for learner={self.learner!r}, got {value!r}: only"
+                    f" {' or '.join(takers)} takes {constant}",
                     constant,
                 )
         super().__post_init__()

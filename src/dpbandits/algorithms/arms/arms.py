@@ -247,8 +247,8 @@ class ArmsShuffled(_HeldArms, ShuffledPolicy):
         """
         if index.randomised or index.learns_variance:
             raise ArgumentError(
-                "index must not draw random numbers or learn the variance of rewards where a"
-                f" shuffler adds up the rewards, got {index!r}",
+                "index must not draw random numbers or learn the variance of rewards under shuffle"
+                f" trust, got {index!r}",
                 "index",
             )
         return Composition(held_kernels(index, memory), composed_card(cls.card, index, memory))
@@ -289,8 +289,8 @@ class ArmsShuffled(_HeldArms, ShuffledPolicy):
 def _parts(index: Any, memory: Any, batches: Any) -> dict[str, Any]:
     if index.memory is not None and not isinstance(memory, index.memory):
         raise ArgumentError(
-            f"memory must be {index.memory.__name__}() with index={index!r}, {index.because}, got"
-            f" {memory!r}",
+            f"memory must be {index.memory.__name__}() with index={index!r}, got {memory!r}:"
+            f" {index.because}",
             "memory",
         )
     return {"index": index, "memory": memory, "batches": batches}

@@ -298,7 +298,7 @@ class Thompson(_Exponent):
     )
     randomised: ClassVar[bool] = True
     memory: ClassVar[type[Memory] | None] = Merge
-    because: ClassVar[str] = "whose draws are tabled when a sum is released, and do not fade"
+    because: ClassVar[str] = "its draws are computed when a sum is released, and do not fade"
 
 
 @dataclass(frozen=True, repr=False)

@@ -100,7 +100,7 @@ def running_sum(horizon: int | None, counter: str | None) -> dict[str, Any]:
     """The arguments of a running sum, which have to fit each other."""
     if counter == "hybrid" and horizon is not None:
         raise ArgumentError(
-            f"horizon must be None with counter='hybrid', which never ends, got {horizon!r}",
+            f"horizon must be None with counter='hybrid', got {horizon!r}: this counter never ends",
             "horizon",
         )
     return {"horizon": horizon, "counter": counter}

@@ -96,8 +96,7 @@ class ShuffledPolicy(Policy):
         for name, only, why in _ON_DEVICES:
             if messages and options.get(name, only) != only:
                 raise ArgumentError(
-                    f"{name} must be {only} with messages=True, because {why}, got"
-                    f" {options[name]!r}",
+                    f"{name} must be {only} with messages=True, got {options[name]!r}: {why}",
                     name,
                 )
         return {"messages": messages, "dropout": dropout}
@@ -144,8 +143,8 @@ class ShuffledPolicy(Policy):
     ) -> Decision:
         if self.takes_reports:
             raise ArgumentError(
-                "messages must be False for pull(). With messages=True devices play device().arm,"
-                " and receive() takes the shuffler's output",
+                "messages must be False for pull(). With messages=True, device().arm is the arm to"
+                " play, and receive() takes the shuffler's output",
                 "messages",
             )
         given: Any = {"user": user, "available": available, "at": at, "targets": targets}

@@ -53,8 +53,8 @@ class ScoringDevice(Device):
         link, own = self.chooser.arguments.get("link", "logistic"), self._params
         if self._look_with is not look_with or link not in _IN_JAVASCRIPT:
             raise ArgumentError(
-                "a device in JavaScript reports gradients only for HiddenGLMLocal, and only with"
-                f" the link {' or '.join(map(repr, _IN_JAVASCRIPT))}, got {link!r}"
+                "a device in JavaScript must come from HiddenGLMLocal with the link"
+                f" {' or '.join(map(repr, _IN_JAVASCRIPT))}, got the link {link!r}"
             )
         gradient = {"link": link, **self._told(("reach", "longest", "parameter_bound", "grid"))}
         gradient["residual"] = own.residual if own.residual < math.inf else None

@@ -288,6 +288,6 @@ class HiddenPolicy(LinearPolicy):
             ArgumentError: no paper has bounds for this policy.
         """
         raise ArgumentError(
-            f"bounds must be 'exact': no paper has bounds for {self.preset}, got 'published'",
+            f"bounds must be 'exact', got 'published': no paper has bounds for {self.preset}",
             "bounds",
         )

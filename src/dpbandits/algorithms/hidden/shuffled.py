@@ -248,7 +248,8 @@ class HiddenLinearShuffled(HiddenPolicy):
         if bounds == "published":
             if not isinstance(explore, Optimism):
                 raise ArgumentError(
-                    f"bounds must be 'exact' for {explore!r}, which has no radius, got 'published'",
+                    f"bounds must be 'exact' for {explore!r}, got 'published':"
+                    f" {type(explore).__name__} has no radius",
                     "bounds",
                 )
             if budget is not None:
@@ -267,8 +268,8 @@ class HiddenLinearShuffled(HiddenPolicy):
         beyond = longest > 1.0 or dropout > 0 or self.n_models > 1 or levels is not None
         if beyond and self.calibration == "paper":
             raise ArgumentError(
-                "calibration must be 'exact' here: 'paper' needs features and rewards of at"
-                " most 1, dropout=0, shared models and levels=None, got 'paper'",
+                "calibration must be 'exact' here, got 'paper': 'paper' needs features and rewards"
+                " of at most 1, dropout=0, shared models and levels=None",
                 "calibration",
             )
 

@@ -329,8 +329,8 @@ def _refuse_unpublished(updates: Part, counter: str | None, budget: Budget | Non
         )
     if counter is not None:
         raise ArgumentError(
-            "counter must be None with radius='published', which was derived for the paper's own"
-            f" noise, got {counter!r}",
+            f"counter must be None with radius='published', got {counter!r}: this radius was"
+            " derived for the paper's own noise",
             "counter",
         )
 

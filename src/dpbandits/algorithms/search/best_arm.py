@@ -245,8 +245,8 @@ def _refuse_large_batches(n_arms: int, horizon: int, largest: int) -> None:
     most = 2 * phases * (largest - n_arms)  # phases hand on fewer than n_arms rounds
     if horizon > most:
         raise ArgumentError(
-            f"horizon must be at most {most} with messages=True, because devices take batches of at"
-            f" most {largest} people, got {horizon}",
+            f"horizon must be at most {most} with messages=True, got {horizon}: devices take"
+            f" batches of at most {largest} people",
             "horizon",
         )
 

@@ -91,7 +91,7 @@ def require_known(name: str, values: pd.Series, known: pd.Series, source: str) -
     unknown = values[~values.isin(known)]
     if len(unknown):
         raise ArgumentError(
-            f"folder must hold {name} whose {values.name} are all in {source}, got {len(unknown):,}"
-            " that are missing there",
+            f"folder must hold {name} with each {values.name} also in {source}, got"
+            f" {len(unknown):,} that {source} lacks",
             "folder",
         )

@@ -307,7 +307,7 @@ def _numbers(table: pd.DataFrame, column: str, low: float, high: float) -> pd.Se
 
 def _decades(ages: pd.Series) -> pd.Series:
     known = {f"{decade}0 - {decade}9": float(decade) for decade in range(1, 9)} | {"90+": 9.0}
-    _refuse("Age", ~ages.isin([*known, ""]), "such as '60 - 69', or '90+'")
+    _refuse("Age", ~ages.isin([*known, ""]), "decades such as '60 - 69', or '90+'")
     return ages.map(known)
 
 

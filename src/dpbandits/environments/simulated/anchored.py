@@ -94,9 +94,9 @@ def _check_means(name: str, parameters: np.ndarray) -> None:
     middle = _ANCHOR * parameters[..., -1]
     if parameters.shape[-1] < 2 or np.any(np.minimum(middle, 1.0 - middle) - swing < -1e-12):
         raise ArgumentError(
-            f"{name} must have at least 2 coordinates: a last one t, and others of length s with s"
-            " <= t and s + t <= sqrt(2), because means are probabilities, got"
-            f" {parameters.tolist()}",
+            f"{name} must have at least 2 coordinates, with s <= t and s + t <= sqrt(2) for the"
+            " last coordinate t and the length s of the others, got"
+            f" {parameters.tolist()}: means are probabilities",
             name,
         )
 

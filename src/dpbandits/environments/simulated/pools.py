@@ -224,8 +224,8 @@ class Recommendations(ContextEnvironment):
         _, counts = np.unique(likes[:, 0], return_counts=True)
         if size - counts.max() < self.n_arms - 1:
             raise ArgumentError(
-                f"per_round must be at most {size - counts.max() + 1}, because a user liked"
-                f" {counts.max()} of the {size} items, got {per_round}",
+                f"per_round must be at most {size - counts.max() + 1}, got {per_round}: a user"
+                f" liked {counts.max()} of the {size} items",
                 "per_round",
             )
         self.support, self.context_bound = (0.0, 1.0), longest(self.features)

@@ -309,7 +309,5 @@ def overshoot(expected: int, factor: float = 32.0) -> int:
     """
     most = real("factor", factor, 1.0) * integer("expected", expected, 1)
     if most > LONGEST:
-        raise ArgumentError(
-            f"factor must be such that factor * expected is at most 2**48, got {factor!r}", "factor"
-        )
+        raise ArgumentError(f"factor must be at most 2**48 / expected, got {factor!r}", "factor")
     return 1 << (math.ceil(most) - 1).bit_length()
