@@ -274,13 +274,13 @@ def _released(frame: Frame) -> tuple[np.ndarray, ...]:
     known = read("known", WHOLE_NUMBERS) if "known" in (column_names(frame) or ()) else order
     if not (len(arm) and (rounds >= 1).all()):
         raise ArgumentError(
-            "of must have at least one row, and each row at least one round. Policies that learn"
-            " each answer at once list no sums in tables: pass the policy itself instead",
+            "of must have at least one row, and each row at least one round. If the policy learns"
+            " from each answer at once, its table lists no sums: pass the policy itself",
             "of",
         )
     if not (known <= order).all():
         raise ArgumentError(
-            "of must not have a number in the column 'known' that exceeds the number of rows above",
+            "of (column 'known') must be at most the number of earlier rows, in each row",
             "of",
         )
     return arm, rounds, total, known

@@ -375,8 +375,8 @@ def _describe(value: Any, function: Any) -> str:
     if builtin or getattr(value, "__module__", "") == "numpy":
         return str(value.__name__)
     raise TypeError(
-        f"{function.__qualname__} uses {value!r}, which may change without notice by the kernel"
-        " cache: make the function a kernel"
+        f"{function.__qualname__} uses {value!r}, and the kernel cache would not notice its"
+        " changes: make the function a kernel"
     )
 
 
@@ -502,9 +502,9 @@ def _refusal(folder: Path, fault: Fault) -> str:
     elif fault.closable:
         remedy = f"run `chmod go-w {shlex.quote(str(fault.place))}`, or "
     return (
-        f"the cache folder {folder} is not used, because {fault.place} {fault.reason}, and you"
-        f" would run code that others may have put there. To use a cache, {remedy}set"
-        " DPBANDITS_CACHE_DIR to a folder of your own"
+        f"the cache folder {folder} is not used: {fault.place} {fault.reason}, and others may"
+        f" have put code there. To use a cache, {remedy}set DPBANDITS_CACHE_DIR to a folder of"
+        " your own"
     )
 
 

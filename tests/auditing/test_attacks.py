@@ -292,7 +292,7 @@ def test_a_plant_leaves_some_part_of_the_noise(noise):
 
 
 def test_a_horizon_without_a_release_is_refused():
-    with pytest.raises(ArgumentError, match="does not release the rewards"):
+    with pytest.raises(ArgumentError, match="does not release their rewards"):
         audit(DPSE(2, horizon=1000, budget=PureDP(0.1)), horizon=20)
     with pytest.raises(ArgumentError, match="must be at most 31"):
         audit(DPTS(2, horizon=31, budget=ZCDP(0.5)), horizon=32)

@@ -105,7 +105,7 @@ def test_models_of_every_kind_are_taken(place):
 
 def test_mistakes_are_sentences(place):
     for arguments, words in (
-        (("--target=7",), "got weight 0 in every row"),
+        (("--target=7",), "in at least one row, got none"),
         (("--target=no_such_module:none",), "cannot be imported"),
         (("--target=json:none",), "json has no 'none'"),
         (("--target=1", "--propensity=p"), "must have a column 'p'"),

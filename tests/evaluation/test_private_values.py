@@ -178,7 +178,7 @@ def test_private_entries_raise_nothing_and_public_ones_do():
     for p, pi in ((bad, [[1.0]] * 3), ([0.5] * 3, [[1.0], [2.0], [0.0]])):
         with pytest.raises(ArgumentError):
             public.of(rewards, p, pi, ["t"])
-    with pytest.raises(ArgumentError, match="no weight is above 0"):
+    with pytest.raises(ArgumentError, match="arms that a target plays, got none"):
         public.of(rewards, [0.5] * 3, [[0.0]] * 3, ["t"])
 
 

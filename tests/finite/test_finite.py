@@ -517,7 +517,7 @@ def test_policies_that_choose_by_chance_are_refused():
         ([[["one", "1/2"]]], "got 'one'"),
         ([[["1/0", "1/2"]]], "got '1/0'"),
         ([[[True, False]], [[None, 1]] * 4], "got None"),
-        ([[[1e-200, 1.0]], [[0.5, 0.5]] * 4], "no positive number below"),
+        ([[[1e-200, 1.0]], [[0.5, 0.5]] * 4], "only zeros and numbers of at least"),
         ([], "a table for each round"),
         (3, "a table for each round"),
     ],

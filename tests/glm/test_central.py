@@ -354,7 +354,7 @@ def test_what_fit_changes_is_counted_once_for_the_operator(caplog):
         make(budget=BUDGET, seed=1).fit(x, y)
         (told,) = [one.getMessage() for one in caplog.records if one.name == "dpbandits"]
         for words in (
-            f"{make.__name__}: of 60 people: 1 cells are not numbers and count as 0",
+            f"{make.__name__}: in the data of 60 people, 1 cells are not numbers and count as 0",
             "the features of 3 people are longer than context_bound=1",
             "1 people have no outcome",
             f"{np.sum(y > 1.0)} outcomes lie outside of outcome_range=(0, 1)",

@@ -76,7 +76,7 @@ def test_columns_are_known_by_name(people):
     x, y = people
     model = PrivateGLM(budget=ZCDP(1.0), seed=1).fit(x, y)
     assert model.feature_names_in_.tolist() == ["a", "b", "c"]
-    with pytest.raises(ArgumentError, match="columns of fit, in their order: a, b, c"):
+    with pytest.raises(ArgumentError, match="columns that fit was given, in this order: a, b, c"):
         model.predict(x[["c", "b", "a"]])
     assert not hasattr(model.fit(x.to_numpy(), y), "feature_names_in_")
 

@@ -226,7 +226,7 @@ def test_propensities_take_out_whom_an_arm_was_given_to():
             {},
             "policy must take rewards",
         ),
-        (lambda: MergedIMED(3, budget=None, max_rounds=3), {}, "policy must not count"),
+        (lambda: MergedIMED(3, budget=None, max_rounds=3), {}, "policy must have max_rounds=None"),
         (lambda: MergedIMED(3, budget=None), {"arm": "what"}, "frame must have a column 'what'"),
         (
             lambda: MergedIMED(2, budget=None),

@@ -78,7 +78,7 @@ def test_records_of_another_source_stay_apart(tmp_path, to, twice):
     rewards = pd.concat([logged, own]).groupby("arm")["reward"].mean().tolist()
     assert learned(policy) == pytest.approx(rewards)
     for half in ({"life": "manual"}, {"number": 3}):
-        told = r"^frame must hold the life and number .* in row (20|40)$"
+        told = r"^frame must hold both life and number .* in row (20|40)$"
         odd = pd.concat([*[logged] * (1 + twice), own.assign(**half)], ignore_index=True)
         with pytest.raises(ArgumentError, match=told):
             fit_logs(fresh(), odd if to is None else to(odd))

@@ -271,7 +271,7 @@ def test_regimes_meet_where_the_terms_of_the_bound_do(budget, about, private, fr
 
 
 def test_where_there_is_no_bound_there_is_no_regime():
-    with pytest.raises(ArgumentError, match="with n_arms or dimension"):
+    with pytest.raises(ArgumentError, match="n_arms or dimension must be given"):
         crossover(PureDP(1.0))
 
 

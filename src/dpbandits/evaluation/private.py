@@ -309,8 +309,8 @@ class Release:
         source = self._source()
         if len(terms.rewards) > source.most_records:
             raise ArgumentError(
-                f"grid must be coarser, because sums over {len(terms.rewards)} records would not be"
-                f" exact, got {self.step!r}",
+                f"grid must be coarser, got {self.step!r}: sums over {len(terms.rewards)} records"
+                " would not be exact",
                 "grid",
             )
         moved = self.records_per_user * self._moved(terms)
@@ -357,8 +357,9 @@ class Release:
             return 2.0 * self.largest_weight * (math.sqrt(q) if norm == 2 else q)
         moved = 2.0 * float(np.linalg.norm(terms.weights, norm, axis=1).max(initial=0.0))
         if moved == 0.0:
-            what = "records with arms that a target plays: no weight is above 0"
-            raise ArgumentError(f"log must have {what}", "log")
+            raise ArgumentError(
+                "log must have records with arms that a target plays, got none", "log"
+            )
         return moved
 
     def _released(self, terms: _Terms, moved: float, source: NoiseSource) -> list[Sums]:

@@ -93,7 +93,9 @@ def evaluate_privately(
         <values from 10,000 records, with 95 % intervals: arm 1: 0.6021 (0.5802 to 0.6236)>
     """
     if target is None or (isinstance(target, Mapping | list | tuple) and len(target) == 0):
-        raise ArgumentError("target must be given: a policy, or a dictionary of them", "target")
+        raise ArgumentError(
+            "target must be given, such as a policy or a dictionary of policies", "target"
+        )
     release = Release(
         budget,
         protects,
@@ -127,8 +129,8 @@ def _columns_of(target: Any) -> tuple[list[str], list[str]]:
     told = target if isinstance(target, Mapping) else {target: target}
     if not all(isinstance(one, str) for one in told.values()):
         raise ArgumentError(
-            "target must name a column of the log with protects='contexts and rewards'. The column"
-            " holds the target's probability of the arm of each record",
+            "target must name a column of the log if protects='contexts and rewards'. In each row,"
+            " this column holds the target's probability of the row's arm",
             "target",
         )
     return [str(name) for name in told], list(told.values())

@@ -162,8 +162,8 @@ def _of_decisions(table: Frame, columns: Columns) -> Columns:
         return columns
     if "episode" not in (column_names(table) or ()):
         raise ArgumentError(
-            "episode must be given, because an earlier version wrote this log of decisions, without"
-            " a column 'episode'. If the policy draws anew in each round, give episode='number'",
+            "episode must be given: this log, of an earlier version, has no column 'episode'. If"
+            " the policy draws anew in each round, give episode='number'",
             "episode",
         )
     return columns._replace(episode="episode")
@@ -189,7 +189,7 @@ def _rows(table: Frame, columns: Columns, of_decisions: bool) -> Rows:
         asked = read("held_out", "held_out", known.FLAGS) == 1.0
         if not asked.any():
             raise ArgumentError(
-                "held_out must be False, because the log has no held-out people, got True",
+                "held_out must be False, got True: the log has no held-out people",
                 "held_out",
             )
     answered = everyone if columns.private else ~np.isnan(rewards)
@@ -238,8 +238,8 @@ def _propensity(rows: Rows, there: Sequence[object], name: str, read: Any) -> np
     refuse_propensities(found)
     if every is not None and (np.abs(found - every) > _DIFFERENT).any():
         raise ArgumentError(
-            "propensities must agree with the propensity of each row's arm, got another value in"
-            f" row {rows.kept[(np.abs(found - every) > _DIFFERENT).argmax()]}",
+            f"propensities must agree with column {name!r} for the arm of each row, got another"
+            f" value in row {rows.kept[(np.abs(found - every) > _DIFFERENT).argmax()]}",
             "propensities",
         )
     return found
@@ -282,8 +282,8 @@ def _episodes(table: Frame, name: str | None, kept: np.ndarray) -> np.ndarray:
     codes = _codes(table, name, "episode", kept)
     if (codes < 0).any():
         raise ArgumentError(
-            f"log (column {name!r}) must name the draw of each recorded row, got a row without a"
-            " name. Earlier versions did not log draws: if the policy draws anew in each round,"
+            f"log (column {name!r}) must hold an episode in each recorded row, got a row without"
+            " one. Earlier versions did not log episodes: if the policy draws anew in each round,"
             " give episode='number'",
             "log",
         )

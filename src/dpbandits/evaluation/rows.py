@@ -109,7 +109,7 @@ def refuse_propensities(propensity: np.ndarray) -> None:
         raise ArgumentError(
             f"log must hold the propensity of each decision, got none in {unknown:,} of"
             f" {propensity.size:,} rows: Thompson sampling and FTPL have no formula for"
-            " propensities. Use the log of a policy with known propensities, such as a holdout",
+            " propensities. Use decisions with known propensities, such as those of a holdout",
             "log",
         )
 
@@ -119,14 +119,13 @@ def refuse_missing_overlap(rows: Rows, target: np.ndarray) -> None:
     certain = (rows.propensity >= 1.0 - _ROUNDING) & (chosen(target, rows.arms) < 1.0 - _ROUNDING)
     if count := int(certain.sum()):
         raise ArgumentError(
-            f"log must leave each arm of the target a chance, got propensity 1 in {count:,} of"
-            f" {len(rows):,} rows in which the target may choose another arm. Arms and Linear draw"
-            " nothing, and log 1: evaluate from decisions that were drawn at random, such as those"
-            " of a holdout (held_out=True)",
+            "log must hold random choices where the target may choose another arm, got propensity"
+            f" 1 in {count:,} of {len(rows):,} rows. Arms and Linear draw no arm at random: use"
+            " random decisions, such as those of a holdout (held_out=True)",
             "log",
         )
     if not (chosen(target, rows.arms) > 0.0).any():
         raise ArgumentError(
-            "target must choose the log's arm in at least one row, got weight 0 in every row",
+            "target must choose the log's arm in at least one row, got none",
             "target",
         )

@@ -90,7 +90,7 @@ def _indicators(arms: list[Any], rows: Rows) -> np.ndarray:
     known = {name: number for number, name in enumerate(rows.names or ())}
     found = np.array([known.get(one, -1) if isinstance(one, str) else _number(one) for one in arms])
     if (found < 0).any():
-        told = f"; its arms are {', '.join(map(repr, list(known)[:20]))}" if known else ""
+        told = f"; the log's arms are {', '.join(map(repr, list(known)[:20]))}" if known else ""
         raise ArgumentError(
             f"target must choose arms of the log, by number or name{told}", "target"
         )

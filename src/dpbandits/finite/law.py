@@ -31,8 +31,8 @@ def refuse_large(sizes: Sizes, most: int = MOST) -> None:
     # The logarithm first: the number itself may have millions of digits.
     if (t - 1) * math.log(x * k * k * r) + math.log(x * k) > math.log(most) + 1e-9:
         raise ArgumentError(
-            f"horizon must be shorter: the law of {sizes} has {x * k:,} x"
-            f" {x * k * k * r:,}^{t - 1:,} probabilities, and at most {most:,} are feasible",
+            f"horizon must be shorter: {sizes} need {x * k:,} x {x * k * k * r:,}^{t - 1:,}"
+            f" probabilities, and at most {most:,} are feasible",
             "horizon",
         )
 
@@ -127,8 +127,9 @@ def _distributions(name: str, table: np.ndarray, rounds: int) -> np.ndarray:
         table = table / sums
         if table[table > 0.0].min() ** rounds < _TINY:
             raise ArgumentError(
-                f"{name} must have no positive number below {_TINY ** (1 / rounds):.1g} for"
-                f" {rounds} rounds, unless all are fractions such as '1/3'",
+                f"{name} must hold only zeros and numbers of at least"
+                f" {_TINY ** (1 / rounds):.1g} for {rounds} rounds, or only fractions such as"
+                " '1/3'",
                 "probabilities",
             )
     return table

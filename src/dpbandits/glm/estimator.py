@@ -121,7 +121,8 @@ class Estimator(ABC):
         names, known = names_of(X), getattr(self, "feature_names_in_", None)
         if names is not None and known is not None and names.tolist() != known.tolist():
             raise ArgumentError(
-                f"X must have the columns of fit, in their order: {', '.join(known)}", "X"
+                f"X must have the columns that fit was given, in this order: {', '.join(known)}",
+                "X",
             )
         return self._score().mean(features, self.coef_)
 
@@ -224,8 +225,8 @@ class Estimator(ABC):
         source = self._source() if self.budget is not None else None
         if source is not None and people > source.most_records and not self._is_local:
             raise ArgumentError(
-                f"grid must be coarser, because sums over {people} people would not be exact, got"
-                f" {self._step!r}",
+                f"grid must be coarser, got {self._step!r}: sums over {people} people would not be"
+                " exact",
                 "grid",
             )
         return source
@@ -234,9 +235,10 @@ class Estimator(ABC):
         """The sums, from arguments that are checked on the way."""
         lo, hi = interval("outcome_range", self.outcome_range)
         if max(hi - lo, -lo, hi) > WIDEST or hi - lo < NARROWEST:
-            what = f"have a width from {NARROWEST:g} to {WIDEST:g}, and ends within {WIDEST:g} of 0"
             raise ArgumentError(
-                f"outcome_range must {what}, got {self.outcome_range!r}", "outcome_range"
+                f"outcome_range must have a width from {NARROWEST:g} to {WIDEST:g}, and both ends"
+                f" in [{-WIDEST:g}, {WIDEST:g}], got {self.outcome_range!r}",
+                "outcome_range",
             )
         length, radius = float(self.context_bound), float(self.parameter_bound)
         return Score(self.link, (lo, hi), length, radius, bounded)
@@ -267,7 +269,7 @@ class Changes(NamedTuple):
             " clipped to it": self.clipped,
         }
         told = "; ".join(words for words, count in said.items() if count)
-        return f"of {self.people:,} people: {told}"
+        return f"in the data of {self.people:,} people, {told}"
 
 
 def changes(model: Estimator, features: np.ndarray, outcomes: np.ndarray) -> Changes:

@@ -213,7 +213,9 @@ def _check(
         value, rise = float(mean(float(t))), float(slope(float(t)))
         if not -1.0 <= value <= 1.0:
             raise ArgumentError(
-                f"mean must have values in [-1, 1] on [-1, 1], got {value!r} at {t:g}", "mean"
+                f"mean must have values in [-1, 1] for arguments in [-1, 1], got {value!r} at"
+                f" {t:g}",
+                "mean",
             )
         if not lowest * (1.0 - _SLACK) <= rise <= highest * (1.0 + _SLACK):
             ends = f"least_slope={lowest:g} and largest_slope={highest:g} on [-1, 1]"
@@ -222,5 +224,5 @@ def _check(
         inner = float(np.clip(t, _STEP - 1.0, 1.0 - _STEP))
         quotient = (float(mean(inner + _STEP)) - float(mean(inner - _STEP))) / (2.0 * _STEP)
         if abs(quotient - float(slope(inner))) > 1e-4 * max(1.0, highest):
-            what = f"the derivative of mean, got {rise!r} where it is {quotient:.6g}, at {t:g}"
+            what = f"the derivative of mean, got {rise!r} instead of {quotient:.6g} at {t:g}"
             raise ArgumentError(f"slope must be {what}", "slope")

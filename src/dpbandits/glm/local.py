@@ -207,7 +207,8 @@ class Curator:
         values = as_numbers(report.values)
         if values.shape != self._total.shape or not np.all(np.abs(values) <= MOST):
             raise ArgumentError(
-                f"report must hold {self._total.size} numbers within {MOST:g}", "report"
+                f"report must hold {self._total.size} numbers between {-MOST:g} and {MOST:g}",
+                "report",
             )
         self.receive_sum(values, 1)
 

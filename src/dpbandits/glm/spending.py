@@ -58,8 +58,8 @@ class Spending:
             multipliers = [math.inf]
         if not all(_NARROWEST <= multiplier <= _WIDEST for multiplier in multipliers):
             raise ArgumentError(
-                f"budget must be less extreme for {len(shares)} releases: each noise multiplier"
-                f" must be between {_NARROWEST:g} and {_WIDEST:g}, got {budget!r}",
+                f"budget must be less extreme for {len(shares)} releases, got {budget!r}: each"
+                f" noise multiplier must be between {_NARROWEST:g} and {_WIDEST:g}",
                 "budget",
             )
         channels = tuple(Gaussian(multiplier) for multiplier in multipliers)

@@ -337,7 +337,8 @@ def checked_method(method: str, noise: Noise) -> None:
     choice("method", method, ("mixture", "closed"))
     if method == "closed" and noise.is_laplace and noise.scale > 0.0:
         raise ArgumentError(
-            "method must be 'mixture' with Laplace noise: the closed form is not proved for it",
+            "method must be 'mixture' with Laplace noise, got 'closed': no proof covers 'closed'"
+            " with this noise",
             "method",
         )
 

@@ -155,8 +155,8 @@ class DecisionLog:
         policy = self._policy()
         if policy is None:
             raise UpdateError(
-                "decision must come from the policy of this log, which no longer exists in this"
-                " process"
+                "decision must come from the policy of this log, but that policy no longer exists"
+                " in this process"
             )
         self._rows.add(row_of(policy, decision, reward, contexts, at, cancelled, self._forked))
 
@@ -221,8 +221,7 @@ def row_of(
     elif (reward is None and not cancelled) or contexts is not None:
         raise ArgumentError(
             "decision must be an object from pull(), got a token: a token does not name the arm."
-            " A token is enough to write a reward without contexts, or that the decision"
-            " was cancelled",
+            " A token is enough for a reward without contexts, and for cancelled=True",
             "decision",
         )
     if cancelled:

@@ -150,8 +150,8 @@ def fit_logs(
     if propensity is not None:
         if features is not None:
             raise ArgumentError(
-                "propensity must not be given with features: a model of rewards given features"
-                " needs none, if arms were chosen by these features",
+                "propensity must not be given with features: if arms were chosen by these"
+                " features, a model of rewards and features needs no propensities",
                 "propensity",
             )
         given = propensities(table, propensity, whole.arms.size)
@@ -211,8 +211,8 @@ def _refuse_long(policy: Policy, n: int) -> None:
     most = policy.config.get("horizon")
     if policy.session.state.wall.running.limit > 0 and most is not None and n > most:
         raise ArgumentError(
-            f"frame must have at most {most} records, because the running sum was planned for"
-            f" horizon={most}, got {n}",
+            f"frame must have at most {most} records, got {n}: the policy was made with"
+            f" horizon={most}",
             "frame",
         )
 
@@ -225,15 +225,15 @@ def _refuse(policy: Policy) -> None:
     rounds = policy.session.rounds
     if not policy.learns_off_policy:
         wrong = (
-            "be able to use rewards of arms that it did not choose. Policies with one sum for each"
-            f" arm, and linear models, are able to; got {policy!r}"
+            f"be able to use rewards of arms that it did not choose, got {policy!r}. Policies with"
+            " one sum for each arm, and linear models, are able to"
         )
     elif policy.takes_reports:
-        wrong = f"take rewards, not reports of devices, because a log holds rewards; got {policy!r}"
+        wrong = f"take rewards, not reports of devices, got {policy!r}: a log holds rewards"
     elif policy.max_rounds is not None:
-        wrong = f"not count the rounds of users, got max_rounds={policy.max_rounds}"
+        wrong = f"have max_rounds=None, got max_rounds={policy.max_rounds}"
     elif rounds.recorded or rounds.pulls or policy.session.told:
-        wrong = f"be new, because its releases may hold records of the log, got {policy!r}"
+        wrong = f"be new, got {policy!r}: its earlier releases may hold records of the log"
     else:
         return
     raise ArgumentError(f"policy must {wrong}", "policy")

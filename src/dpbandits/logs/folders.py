@@ -279,8 +279,8 @@ def _decisions(argument: str, table: Frame) -> tuple[np.ndarray, np.ndarray]:
     keyed = codes >= 0
     if (half := keyed == np.isnan(numbers)).any():
         raise ArgumentError(
-            f"{argument} must hold the life and number of a decision in each row, and each such"
-            f" pair once, which does not hold in row {half.argmax()}",
+            f"{argument} must hold both life and number of a decision in each row, or neither, got"
+            f" only one of them in row {half.argmax()}",
             argument,
         )
     numbers = np.where(keyed, numbers, np.arange(codes.size))

@@ -216,8 +216,8 @@ def _unfit(policy: Policy, one: Any, arm: int, i: int) -> ArgumentError | None:
         return ArgumentError(f"features {told} in row {i}", "features")
     if arm >= len(shown):
         return ArgumentError(
-            f"features must have a row for the arm that was played, got {len(shown)} rows"
-            f" in row {i}",
+            f"features must have a row for the arm that was played, got {len(shown)} rows of"
+            f" features for record {i}",
             "features",
         )
     return None

@@ -163,8 +163,8 @@ class Plan:
         if world is None or self.rounds < self.horizon:
             raise ArgumentError(
                 f"rounds must equal the horizon, {self.horizon}, to find a budget for a regret, got"
-                f" {self.rounds}. Make the plan anew with rounds={self.horizon} and an environment,"
-                " because the plan must simulate all rounds",
+                f" {self.rounds}: the plan must simulate all rounds. Make the plan anew with"
+                f" rounds={self.horizon} and an environment",
                 "rounds",
             )
         if self.budget is None:

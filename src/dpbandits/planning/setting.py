@@ -59,7 +59,7 @@ class Setting(DecisionProblem):
             gaps = flat("gaps", self.gaps, parameters(low=0.0), rows=self.n_arms)
             if gaps.min() != 0.0:
                 raise ArgumentError(
-                    f"the smallest of gaps must be 0, because one arm is best, got {gaps.min():g}",
+                    f"gaps must be 0 for the best arm, got {gaps.min():g} as the smallest gap",
                     "gaps",
                 )
             self._set("gaps", frozen(gaps))

@@ -26,7 +26,7 @@ def refuse_misfit(card: Card, settings: Settings, takes_reports: bool) -> None:
         (card.trust_model not in ("central", "none") or takes_reports, "with central trust"),
         (
             card.hides_contexts and settings.holdout is not None and settings.holdout.targets,
-            "without targets where contexts are private, because a target's arm depends on them",
+            "without targets if contexts are private: a target's arm depends on contexts",
         ),
         (not settings.clip, "with clip=True"),
         (settings.calibration != "exact", "with calibration='exact'"),

@@ -45,7 +45,7 @@ _JOINED = (
     "Releases of several workers are joined. This assumes that no person belongs to two workers,"
     " and that rewards are independent of those of other people."
 )
-_ONE_SUM = "one_sum=True releases one sum of both arms, which tells of their difference alone"
+_ONE_SUM = "releases with one_sum=True show only the difference of the two arms"
 
 
 class HeldOut:

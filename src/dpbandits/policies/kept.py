@@ -193,7 +193,7 @@ class Kept(Configured):
             if not witness.is_of(self.session.life):
                 raise ClaimError(
                     f"{place} was not written: an earlier save of this policy has been loaded and"
-                    f" carries on, and {WHY}"
+                    f" carries on; {WHY}"
                 )
             self._begin(place, witness, 0 if before is None else before.next_number, new=new)
 

@@ -116,8 +116,8 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
         self.settings, self._has_clock = settings, settings.uses_clock
         if self.card.hides_contexts and self.choices_public:
             raise ArgumentError(
-                "choices_public must be False where contexts are private, because then arms are"
-                " private, too, got True",
+                "choices_public must be False where contexts are private, got True: then arms are"
+                " private, too",
                 "choices_public",
             )
         self._terms = Terms(
@@ -244,7 +244,7 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
         if not isinstance(targets, Mapping) or set(targets) != set(names):
             needed = f"have an arm for each of {', '.join(map(repr, names))}"
             raise ArgumentError(
-                f"targets must {needed if names else 'not be given: the holdout has none'}, got"
+                f"targets must {needed if names else 'be None if the holdout has no targets'}, got"
                 f" {brief(targets)}",
                 "targets",
             )
@@ -417,8 +417,8 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
     def _refuse_masks(self, argument: str, what: str) -> None:
         if not self.takes_masks:
             raise ArgumentError(
-                f"{argument} must not be {what} with {self._call(self.arguments)}, which cannot"
-                " choose among some of its arms",
+                f"{argument} must not be {what} with {self._call(self.arguments)}: this policy"
+                " always chooses among all arms",
                 argument,
             )
         if argument == "arm" and self.kernels.stop is not never:

@@ -121,8 +121,8 @@ class ExactLoss:
 
 VOID = (
     "No budget holds (docs/errata.md). The published proof assumes that one reward changes log2(T)"
-    " noisy values. It changes all later ones, so Theorem 1 is false. exact_loss(contexts)"
-    " computes a record's loss. PrivateLinUCB has a guarantee"
+    " noisy values. In fact the reward changes all later values, so Theorem 1 is false."
+    " exact_loss(contexts) computes a record's loss. PrivateLinUCB has a guarantee"
 )
 
 
@@ -248,9 +248,9 @@ class LinUCBDGS(LinearPolicy):
         values = np.linalg.eigvalsh(x.T @ x / len(x))
         if not values[0] > DEGENERATE * values[-1]:
             raise ArgumentError(
-                f"contexts must span all {x.shape[1]} dimensions, but {len(x)} feature vectors have"
-                " a smallest eigenvalue of 0: give more of them, drop features that are"
-                " combinations of others, or perturb them",
+                f"contexts must span all {x.shape[1]} dimensions, got {len(x)} feature vectors that"
+                " do not: give more vectors, drop features that are combinations of others, or"
+                " perturb features",
                 "contexts",
             )
         return float(values[0])
@@ -352,7 +352,8 @@ class LinUCBDGS(LinearPolicy):
         if long.any():
             raise ArgumentError(
                 "contexts must be as they were played, no longer than"
-                f" context_bound={self.context_bound:g}, got a longer row {int(long.argmax())}",
+                f" context_bound={self.context_bound:g}, got a longer vector in row"
+                f" {int(long.argmax())}",
                 "contexts",
             )
         return x
@@ -369,17 +370,15 @@ class LinUCBDGS(LinearPolicy):
         if value is None:
             raise ArgumentError(
                 f"smallest_eigenvalue must be given for sensitivity={sensitivity!r}, got None."
-                " LinUCBDGS.estimate_eigenvalue(contexts) estimates lambda_0, the least eigenvalue"
-                " of E[x x^T], from public features; perturbation= enforces one;"
-                " sensitivity='tight' needs none",
+                " LinUCBDGS.estimate_eigenvalue(contexts) estimates this eigenvalue from public"
+                " features. Or set perturbation, or sensitivity='tight'",
                 "smallest_eigenvalue",
             )
         if not value > DEGENERATE * most:
             raise ArgumentError(
                 f"smallest_eigenvalue must be positive, above {DEGENERATE * most:.3g}, got"
-                f" {value:.6g}. There is no published bound for features that do not span all"
-                " dimensions: drop superfluous features, or use perturbation= or"
-                " sensitivity='tight'",
+                f" {value:.6g}. The published bound needs features that span all dimensions: drop"
+                " superfluous features, or use perturbation= or sensitivity='tight'",
                 "smallest_eigenvalue",
             )
         if self.clip and value > most * (1.0 + 1e-9):
@@ -398,14 +397,14 @@ class LinUCBDGS(LinearPolicy):
         if not isinstance(self.budget, ApproxDP):
             raise ArgumentError(
                 "sensitivity must be 'published', 'tight' or 'as_coded' for the budget"
-                f" {self.budget!r}, got 'lemma', which may fail with probability delta. Give"
-                " ApproxDP(epsilon, delta)",
+                f" {self.budget!r}, got 'lemma': the lemma may fail with probability delta. For"
+                " 'lemma', give budget=ApproxDP(epsilon, delta)",
                 "sensitivity",
             )
         if self._horizon is None:
             raise ArgumentError(
-                "horizon must be given for sensitivity='lemma', because the lemma divides delta"
-                " by log2(horizon), got None",
+                "horizon must be given for sensitivity='lemma', got None: the lemma divides delta"
+                " by log2(horizon)",
                 "horizon",
             )
         delta = self.budget.delta / self._counter.column_norm(1)
@@ -413,7 +412,7 @@ class LinUCBDGS(LinearPolicy):
         if start > 1:
             raise ArgumentError(
                 "sensitivity must be 'published' or 'tight' here, got 'lemma'. The lemma needs"
-                f" lambda' > 0 in all rounds 1 to {self._horizon}. For"
+                f" the paper's lambda' > 0 in all rounds, 1 to {self._horizon}. For"
                 f" smallest_eigenvalue={eigenvalue:g} and delta / log2(horizon) = {delta:g},"
                 f" lambda' is negative up to round {start - 1}",
                 "sensitivity",

@@ -201,7 +201,7 @@ class WishartLinUCBJDP(HiddenPolicy):
         )
         if root <= reach:
             raise ArgumentError(
-                "budget must be smaller with calibration='paper', got {self.budget!r}: the"
+                f"budget must be smaller with calibration='paper', got {self.budget!r}: the"
                 " paper's bounds need more noise",
                 "budget",
             )
