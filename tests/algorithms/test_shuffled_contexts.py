@@ -227,7 +227,7 @@ def test_published_constants_keep_what_they_keep():
     )
     with pytest.raises(ArgumentError, match="protocol must be 'bits' or 'reports'"):
         simulated(calibration="paper")
-    with pytest.raises(ArgumentError, match="calibration must be 'exact' here"):
+    with pytest.raises(ArgumentError, match="calibration must be 'exact', got 'paper', which"):
         simulated(protocol="bits", calibration="paper", reward_range=(0.0, 2.0))
 
 

@@ -263,7 +263,10 @@ class Release:
         kind = noise_for(self.budget, [FAMILIES[name] for name in _NOISES])
         if kind is None:
             names = " or ".join(_NOISES)
-            raise ArgumentError(f"budget must have {names} noise, got {self.budget!r}", "budget")
+            raise ArgumentError(
+                f"budget must be of a notion that suits {names} noise, got {self.budget!r}",
+                "budget",
+            )
         return kind.calibrated(self.budget)
 
     @property

@@ -163,8 +163,8 @@ class Witness:
         if known is None:
             raise ClaimError(
                 f"{place} cannot be loaded: the state folder {self.path.parent} has no record of"
-                " this policy, and a copy may run elsewhere. Copy the state folder, too, or use"
-                f" dpbandits restore; {WHY}"
+                f" this policy. A copy may run elsewhere, and {WHY}. Copy the state folder, too, or"
+                " use dpbandits restore"
             )
         if mark.life not in (known.life, known.heir):
             raise ClaimError(

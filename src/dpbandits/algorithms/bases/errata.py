@@ -100,8 +100,7 @@ GLM_REPORTS = Erratum(
 ANTICIPATING = Erratum(
     "Definitions for generalised linear models",
     (
-        "The paper's definition of anticipating joint privacy conditions on the history of"
-        " actions.",
+        "The paper defines anticipating joint privacy conditionally on the history of actions.",
         "No policy that stores noise meets this definition, because an arm that the policy drew"
         " itself reveals something about the noise.",
         "Guarantees here claim it in another form: the adversary sets all arms up to and including"

@@ -268,8 +268,8 @@ class HiddenLinearShuffled(HiddenPolicy):
         beyond = longest > 1.0 or dropout > 0 or self.n_models > 1 or levels is not None
         if beyond and self.calibration == "paper":
             raise ArgumentError(
-                "calibration must be 'exact' here, got 'paper': 'paper' needs features and rewards"
-                " of at most 1, dropout=0, shared models and levels=None",
+                "calibration must be 'exact', got 'paper', which needs features and rewards of at"
+                " most 1, dropout=0, models='shared' and levels=None",
                 "calibration",
             )
 
