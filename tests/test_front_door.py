@@ -186,7 +186,7 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"arms": 3, "budget": ZCDP, "alpha": 3.0, "index": "KLUCB"},
         ArgumentError,
-        r"^index must not be given with alpha, got 'KLUCB': .* Give alpha to your index instead$",
+        r"^index must not be given with alpha, got 'KLUCB': .* give alpha to your index instead$",
     ),
     (
         {"arms": 3, "budget": ZCDP, "drift": 500, "memory": "Forget"},

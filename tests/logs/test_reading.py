@@ -405,7 +405,9 @@ def test_the_arm_that_was_played_must_be_among_the_candidates():
     rows, arms, rewards = ragged()
     arms[9] = len(rows[9])
     policy = dpb.algorithms.RSLinearIMED(6, 2, budget=ZCDP(1.0), horizon=100, seed=1)
-    with pytest.raises(ArgumentError, match=r"features must have a row for the arm .* in row 9"):
+    with pytest.raises(
+        ArgumentError, match=r"features must have a row for the arm .* for record 9"
+    ):
         fit_logs(policy, {"arm": arms, "reward": rewards}, features=rows)
 
 
@@ -451,7 +453,7 @@ def test_one_person_whose_private_features_are_none_counts_as_zeros(cls, private
         features = [*rows[:7], odd, *rows[8:]]  # the arm of row 7 is 1
         log = {"arm": ARMS, "reward": [0.5] * N}
         if not private and fits:  # public ones are refused
-            with pytest.raises(ArgumentError, match=r"^features .*(row 7|\(7, )"):
+            with pytest.raises(ArgumentError, match=r"^features .*(row 7|record 7|\(7, )"):
                 fit_logs(policy, log, features=features, private=False)
             continue
         fit_logs(policy, log, features=features, private=private)

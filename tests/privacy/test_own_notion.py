@@ -66,7 +66,7 @@ def test_policies_play_as_its_currency_says(registered):
     assert arms == wanted
     assert (mine.ledger.spent(), mine.effective_budget) == (Bits(1.0), Bits(1.0))
     assert "The limit for each record is 1-bit DP" in mine.card_page().markdown()
-    assert "| as (epsilon, delta) | (0.693148, 1e-06)-DP, which" in mine.card_page().markdown()
+    assert "| as (epsilon, delta) | (0.693148, 1e-06)-DP: " in mine.card_page().markdown()
     assert Bits(1.0) in dpb.algorithms.MergedIMED.example_budgets()
 
 

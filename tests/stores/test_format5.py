@@ -322,7 +322,7 @@ def test_a_damaged_file_is_refused_and_nothing_is_claimed(tmp_path):
         (lambda header: header["arrays"].popitem(), "arrays that its header lists"),
         (lambda header: header["rounds"].update(surprise=1), "does not hold a policy"),
         (lambda header: header.update(life=["name"]), "no proper entry .life."),
-        (lambda header: header.update(life=["../../x", 1]), "its identifier .life. is"),
+        (lambda header: header.update(life=["../../x", 1]), "its entry .life. must be"),
         (lambda header: header.pop("life"), "no proper entry .life."),
     ],
 )

@@ -87,7 +87,7 @@ def test_every_flipped_bit_is_refused(tmp_path):
         (lambda about: about.pop("layout"), "does not hold a policy"),
         (lambda about: about["layout"].update(surprise=1), "does not hold a policy"),
         (lambda about: about.pop("policy"), "does not hold a policy"),
-        (lambda about: about.update(policy="name"), "its identifier .life. is"),
+        (lambda about: about.update(policy="name"), "its entry .life. must be"),
     ],
 )
 def test_a_file_with_a_fitting_checksum_and_wrong_words_is_refused(change, complaint, tmp_path):

@@ -152,7 +152,7 @@ class Preset:
             if lost := sorted(said.keys() & self.places_of(name)):
                 raise ArgumentError(
                     f"{name} must not be given with {lost[0]}, got {one!r}: {lost[0]} sets the"
-                    f" preset's own {name}. Give {lost[0]} to your {name} instead",
+                    f" preset's own {name}; give {lost[0]} to your {name} instead",
                     name,
                 )
         whole = self.arguments_of_class({**default, **said})
