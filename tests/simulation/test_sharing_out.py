@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import pickle
 import queue
@@ -40,6 +41,9 @@ from dpbandits.policies import registered
 from dpbandits.simulation import helpers, processes, tasks
 from dpbandits.simulation.processes import shared_out
 from dpbandits.simulation.tasks import Piece
+from dpbandits.studies import engines
+from dpbandits.studies.cells import Cell
+from dpbandits.studies.engines import Processes, compute
 
 UNITS = 30
 
@@ -496,3 +500,29 @@ def test_a_helper_has_no_newer_policies(module: tuple[Any, Path]):
         " changed after its import",
     )
     assert through(mine.Mine(2)).params == mine.Mine(2).params
+
+
+def test_short_cells_of_a_study_are_shared(asked: list[Any], monkeypatch: pytest.MonkeyPatch):
+    """Whole cells, of which each process plays some: a helper would be late for runs of one."""
+    cells = [
+        Cell(
+            key=str(seed),
+            stage="short",
+            policy=UCB1(2),
+            environment=ARMS,
+            horizon=100,
+            runs=3,
+            seed=seed,
+            record=(100,),
+        )
+        for seed in range(8)
+    ]
+    alone = compute(cells, engine=Processes(1))
+    monkeypatch.setattr(engines, "_SHORT", math.inf)
+    both = compute(cells, engine=Processes(2))
+    for one, other in zip(alone, both, strict=True):
+        pd.testing.assert_frame_equal(one.frame, other.frame)
+    pieces = [what for what in asked if isinstance(what, Piece)]
+    assert pieces
+    assert {piece.units for piece in pieces} == {range(1)}
+    assert len({piece.group for piece in pieces}) > 1

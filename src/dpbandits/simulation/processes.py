@@ -64,37 +64,38 @@ def shared_out(
         JobsWarning: another process cannot play the task, which is played here alone.
     """
     found: list[list[Any]] = [[None] * count for count in counts]
+    for piece, results in shared(task, counts, n_jobs):
+        found[piece.group][piece.units.start : piece.units.stop] = results
+        report(piece)
+    return found
+
+
+def shared(task: Task, counts: Sequence[int], n_jobs: int) -> Iterator[tuple[Piece, list[Any]]]:
+    """``shared_out``, with pieces and their results as they come."""
     if (elsewhere := ELSEWHERE.get()) is not None:
         pieces = [Piece(i, part) for i, count in enumerate(counts) for part in _parts(count)]
-        for piece, results in elsewhere(dumped_for_others(task), pieces):
-            found[piece.group][piece.units.start : piece.units.stop] = results
-            report(piece)
-        return found
+        yield from elsewhere(dumped_for_others(task), pieces)
+        return
     players = min(sum(counts), _cores() if n_jobs == -1 else n_jobs)
     schedule = _Schedule(counts, players)
     crew = _Crew(task, schedule, players - 1) if players > 1 else None
-
-    def keep(piece: Piece, results: list[Any], seconds: float | None = None) -> None:
-        if schedule.finish(piece, seconds):
-            found[piece.group][piece.units.start : piece.units.stop] = results
-            report(piece)
-
     try:
         while not schedule.over:
             own = schedule.take() or schedule.late()
             if own is not None:
                 started = time.perf_counter()
                 results = played(task, own)
-                keep(own, results, time.perf_counter() - started)
-            for arrived in () if crew is None else crew.arrived(wait=own is None):
-                keep(*arrived)
+                if schedule.finish(own, time.perf_counter() - started):
+                    yield own, results
+            for piece, results in () if crew is None else crew.arrived(wait=own is None):
+                if schedule.finish(piece):
+                    yield piece, results
     except BaseException:
         if crew is not None:
             crew.kill()
         raise
     if crew is not None:
         crew.over.set()
-    return found
 
 
 def _parts(count: int) -> list[range]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import re
+import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..compiling import COMPILING
 from ..errors import (
     ArgumentError,
     ClusterWarning,
@@ -20,7 +24,7 @@ from ..errors import (
     StateFileError,
 )
 from ..simulation.clipping import warn_of_clipping
-from ..simulation.processes import ELSEWHERE
+from ..simulation.processes import ELSEWHERE, shared
 from ..simulation.tasks import Piece
 from ..source import code_digest
 from .cells import Cell, Outcome, folder_for, stages
@@ -31,6 +35,8 @@ Told = Callable[[Cell], Callable[[int, int], None]]  # to be called with (runs d
 
 _FAILURES = 10  # so often may a worker die beside a part; Dask gives up after 3
 _PATIENCE = "30s"  # for a scheduler to answer
+_SHORT = 2.0  # seconds of a cell: sharing its runs would take longer than it saves
+_AT_ONCE = 32  # cells, until it is asked again whether they are short
 _LOCAL = {
     "threads_per_worker": 1,
     "protocol": "tls://",  # or other users of this machine could take it over
@@ -53,7 +59,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class Processes:
-    """Processes of this machine, which compute one cell after the other.
+    """Processes of this machine, which share the runs of each cell, or cells while these are short.
 
     Args:
         n_jobs: number of processes; -1 for one per core.
@@ -67,8 +73,30 @@ class Processes:
     def results(
         self, cells: Iterable[tuple[int, Cell]], told: Told
     ) -> Iterator[tuple[int, Outcome]]:
-        for number, cell in cells:
-            yield number, cell.compute(self.n_jobs, told(cell))
+        waiting, seconds = deque(cells), math.inf  # that the last cell took
+        while waiting:
+            started, compiled = time.perf_counter(), COMPILING.seconds
+            if self.n_jobs == 1 or seconds > _SHORT:
+                number, cell = waiting.popleft()
+                result = cell.compute(self.n_jobs, told(cell))
+                seconds = time.perf_counter() - started - (COMPILING.seconds - compiled)
+                yield number, result
+                continue
+            several = [waiting.popleft() for _ in range(min(_AT_ONCE, len(waiting)))]
+            whole = _Whole([cell for _, cell in several])
+            for piece, (result,) in shared(whole, [1] * len(several), self.n_jobs):
+                yield several[piece.group][0], result
+            seconds = (time.perf_counter() - started) / len(several)
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """Cells as a task, each of which is computed in one process."""
+
+    cells: Sequence[Cell]
+
+    def __call__(self, group: int, number: int) -> Outcome:
+        return self.cells[group].compute(1, lambda done, of: None)
 
 
 PROCESSES = Processes()
