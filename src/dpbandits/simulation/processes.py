@@ -70,14 +70,18 @@ def shared_out(
     return found
 
 
-def shared(task: Task, counts: Sequence[int], n_jobs: int) -> Iterator[tuple[Piece, list[Any]]]:
-    """``shared_out``, with pieces and their results as they come."""
+def shared(
+    task: Task, counts: Sequence[int], n_jobs: int, usual: float | None = None
+) -> Iterator[tuple[Piece, list[Any]]]:
+    """``shared_out``, with pieces and their results as they come.  ``usual`` is the seconds that a
+    unit takes of a group that nobody has played; None for the mean of other groups.
+    """
     if (elsewhere := ELSEWHERE.get()) is not None:
         pieces = [Piece(i, part) for i, count in enumerate(counts) for part in _parts(count)]
         yield from elsewhere(dumped_for_others(task), pieces)
         return
     players = min(sum(counts), _cores() if n_jobs == -1 else n_jobs)
-    schedule = _Schedule(counts, players)
+    schedule = _Schedule(counts, players, usual)
     crew = _Crew(task, schedule, players - 1) if players > 1 else None
     try:
         while not schedule.over:
@@ -114,8 +118,8 @@ def _cores() -> int:
 class _Schedule:
     """Hands out pieces of about ``_PIECE`` seconds, shorter ones at the end."""
 
-    def __init__(self, counts: Sequence[int], players: int) -> None:
-        self._lock, self._players = threading.Lock(), players
+    def __init__(self, counts: Sequence[int], players: int, assumed: float | None = None) -> None:
+        self._lock, self._players, self._assumed = threading.Lock(), players, assumed
         self._rest = deque(Piece(i, range(count)) for i, count in enumerate(counts) if count)
         self._playing: set[Piece] = set()
         self._sent: dict[Piece, float] = {}  # those of them that helpers play, and since when
@@ -182,7 +186,9 @@ class _Schedule:
 
     @property
     def _usual(self) -> float:
-        """The mean of the known seconds; infinite where there are none."""
+        """The seconds assumed, else the mean of the known ones, else infinity."""
+        if self._assumed is not None:
+            return self._assumed
         known = list(self._seconds.values())
         return sum(known) / len(known) if known else float("inf")
 

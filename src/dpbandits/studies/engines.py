@@ -37,6 +37,9 @@ _FAILURES = 10  # so often may a worker die beside a part; Dask gives up after 3
 _PATIENCE = "30s"  # for a scheduler to answer
 _SHORT = 2.0  # seconds of a cell: sharing its runs would take longer than it saves
 _AT_ONCE = 32  # cells, until it is asked again whether they are short
+_USUAL = (
+    0.25  # seconds of a cell that is not yet computed: a few slow policies take most of the time
+)
 _LOCAL = {
     "threads_per_worker": 1,
     "protocol": "tls://",  # or other users of this machine could take it over
@@ -84,7 +87,7 @@ class Processes:
                 continue
             several = [waiting.popleft() for _ in range(min(_AT_ONCE, len(waiting)))]
             whole = _Whole([cell for _, cell in several])
-            for piece, (result,) in shared(whole, [1] * len(several), self.n_jobs):
+            for piece, (result,) in shared(whole, [1] * len(several), self.n_jobs, _USUAL):
                 yield several[piece.group][0], result
             seconds = (time.perf_counter() - started) / len(several)
 
