@@ -73,10 +73,14 @@ class Part(codegen.JITCodeLibrary):
     def _get_module_for_linking(self) -> Any:
         """The code with that of all callees, for functions of numba, which link direct callees."""
         whole = self.own().clone()
-        for one in self.all_linked():
-            module = one.own() if isinstance(one, Part) else one._get_module_for_linking()
-            whole.link_in(module, preserve=True)
+        self.link_all_into(whole)
         return whole
+
+    def link_all_into(self, module: Any) -> None:
+        """Add the code of all callees, direct and indirect."""
+        for one in self.all_linked():
+            code = one.own() if isinstance(one, Part) else one._get_module_for_linking()
+            module.link_in(code, preserve=True)
 
     def all_linked(self) -> list[Any]:
         """The libraries of all callees, direct and indirect."""
@@ -127,10 +131,9 @@ class Whole(Part):
 
     def finalize(self) -> None:
         linked = self.all_linked()
+        self.link_all_into(self._final_module)
         for one in linked:
             self._reload_init.update(one._reload_init)
-            module = one.own() if isinstance(one, Part) else one._get_module_for_linking()
-            self._final_module.link_in(module, preserve=True)
         self._linking_libraries = []
         codegen.JITCodeLibrary.finalize(self)
         self._linking_libraries = linked

@@ -11,6 +11,7 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from scipy import linalg, optimize, stats
 import dpbandits
 from dpbandits.errors import ArgumentError, BudgetExhausted, ClaimError, DPBanditsError
 from dpbandits.privacy import RDP, ZCDP, ApproxDP, Gaussian, Laplace, Open, PureDP, smat, svec
-from dpbandits.privacy.channels import GAUSSIAN, LAPLACE, OPEN, add_noise
+from dpbandits.privacy.channels import GAUSSIAN, HEMISPHERE, LAPLACE, OPEN, Hemisphere, add_noise
 from dpbandits.privacy.continual import (
     SINGLE,
     BinaryTree,
@@ -34,11 +35,13 @@ from dpbandits.privacy.continual import (
     no_running_sum,
     overshoot,
     release_exactly,
+    release_replaced,
 )
 from dpbandits.privacy.continual import toeplitz as buffers
 from dpbandits.privacy.continual_sum import ContinualSum
 from dpbandits.privacy.secure import Sampler
 from dpbandits.privacy.secure_sum import SecureState, SecureSum
+from dpbandits.session.gate import Gate
 
 ALPHA, SECURE_ALPHA = 1e-4, 1e-9  # secure noise has no seed
 
@@ -518,6 +521,26 @@ def test_no_running_sum_is_a_plain_release():
     assert not is_spent(running)
     assert draws_of(running) == 1
     assert running.clock[0] == 0
+
+
+def test_a_replaced_vector_has_a_mechanism_of_its_own():
+    """Running sums of that noise have no proof: they release NaN, never the statistic."""
+    rng, same = np.random.default_rng(1), np.random.default_rng(1)
+    x, got, want = np.array([0.6, 0.8]), np.empty(2), np.empty(2)
+    release_replaced(no_running_sum(), HEMISPHERE, 2.0, x, got, rng)
+    add_noise(HEMISPHERE, 2.0, 0.0, x, want, same)
+    assert np.array_equal(got, want)
+    for make in MAKERS.values():
+        running = make(8).start(2)
+        mechanism_from_python(running.kind)(running, HEMISPHERE, 2.0, x, got, rng)
+        assert np.isnan(got).all()
+
+
+@pytest.mark.parametrize("counter", [None, BinaryTree(8)])
+def test_a_gate_replaces_vectors_only_without_a_running_sum(counter):
+    gate = SimpleNamespace(statistic=SimpleNamespace(counter=counter), channel=Hemisphere(1.0))
+    found = Gate.mechanism.fget(gate)
+    assert (found is release_replaced) == (counter is None)
 
 
 def test_every_kind_has_the_same_types():

@@ -100,7 +100,7 @@ def planted(name: str | Plant, policy: Policy) -> Plant:
     ):
         raise ArgumentError(
             f"plant must not be {name!r} with {policy.channel.name} noise: the bug changes the"
-            " scale of noise, but releases add this noise unscaled",
+            " scale of noise, but releases do not scale this noise",
             "plant",
         )
     return plant

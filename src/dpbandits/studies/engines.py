@@ -37,9 +37,7 @@ _FAILURES = 10  # so often may a worker die beside a part; Dask gives up after 3
 _PATIENCE = "30s"  # for a scheduler to answer
 _SHORT = 2.0  # seconds of a cell: sharing its runs would take longer than it saves
 _AT_ONCE = 32  # cells, until it is asked again whether they are short
-_USUAL = (
-    0.25  # seconds of a cell that is not yet computed: a few slow policies take most of the time
-)
+_USUAL = 0.25  # seconds expected of a cell: a few slow policies take most of the time
 _LOCAL = {
     "threads_per_worker": 1,
     "protocol": "tls://",  # or other users of this machine could take it over
