@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from dpbandits.simulation import Result, simulate
 from dpbandits.simulation.clipping import Entering
 from dpbandits.simulation.late import play_late
 from dpbandits.simulation.loops import arms_loop
-from dpbandits.simulation.results import bootstrap_band, bootstrap_weights
+from dpbandits.simulation.results import _KEPT, _drawn, bootstrap_band
 from dpbandits.simulation.seeding import identity, stream
 from dpbandits.simulation.simulating import recorded_rounds
 from dpbandits.simulation.tally import DONE, LEDGER_FULL, PAUSED, new_tally
@@ -371,7 +372,7 @@ def test_the_band_covers_as_often_as_it_says():
     # of half the width 59 %.
     rng = np.random.default_rng(1)
     curves = rng.exponential(size=(40, 400))
-    low, high = bootstrap_band(curves, 0.9, 1000, rng)
+    low, high = bootstrap_band(curves, 0.9, 1000, seed=3)
     covered = np.mean((low < 1.0) & (high > 1.0))
     assert 0.80 < covered < 0.95
 
@@ -380,14 +381,37 @@ def test_the_band_covers_as_often_as_it_says():
 def test_the_band_is_that_of_the_central_limit_theorem(runs):
     rng = np.random.default_rng(2)
     curves = rng.exponential(size=(runs, 40))
-    low, high = bootstrap_band(curves, 0.9, 2000, rng)
+    low, high = bootstrap_band(curves, 0.9, 2000, seed=3)
     mean, error = curves.mean(axis=0), curves.std(axis=0) / np.sqrt(runs)
     # Skewness moves both ends by some .05 errors, and chance by .05.
     assert (low - mean) / error == pytest.approx(np.full(40, -1.645), abs=0.25)
     assert (high - mean) / error == pytest.approx(np.full(40, 1.645), abs=0.25)
-    weights = bootstrap_weights(runs, 50, rng)
-    assert weights.sum(axis=1) == pytest.approx(np.ones(50), rel=1e-12)
-    assert weights * runs == pytest.approx(np.rint(weights * runs), abs=1e-9)
+    assert (_drawn(runs, 50, rng).sum(axis=1) == runs).all()
+
+
+def test_a_band_does_not_depend_on_others_beside_it():
+    result = simulate(
+        [dpb.algorithms.MergedIMED(2, budget=dpb.ZCDP(rho)) for rho in (0.1, 1.0)],
+        Bernoulli([0.4, 0.6]),
+        horizon=100,
+        runs=8,
+        seed=1,
+    )
+    both, runs = result.summary(), result.runs
+    last = runs["budget"].iloc[-1]
+    alone = replace(
+        result,
+        frame=result.frame[result.frame["budget"] == last],
+        runs=runs[runs["budget"] == last],
+    )
+    rows = both[both["budget"] == last].reset_index(drop=True)
+    pd.testing.assert_frame_equal(alone.summary(), rows)
+
+
+def test_more_resamples_than_are_kept_are_drawn_in_parts():
+    runs = 10_000
+    low, high = bootstrap_band(np.ones((runs, 1)), 0.9, _KEPT // runs + 1, seed=3)
+    assert (low[0], high[0]) == pytest.approx((1.0, 1.0))
 
 
 def test_unbounded_rewards_need_no_closed_form():

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ..plotting.numbers import number
-from ..simulation.results import bootstrap_weights, weighted_band
+from ..simulation.results import bootstrap_band
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
@@ -29,13 +28,8 @@ def estimate(values: np.ndarray) -> Estimate:
     """Mean and percentile bootstrap interval of one number per run."""
     if values.size < 2:
         return Estimate(float(values.mean()) if values.size else np.nan, np.nan, np.nan)
-    low, high = weighted_band(values[:, None], CONFIDENCE, _weights(values.size))
+    low, high = bootstrap_band(values[:, None], CONFIDENCE, RESAMPLES, seed=0)
     return Estimate(float(values.mean()), float(low[0]), float(high[0]))
-
-
-@lru_cache(maxsize=1)  # of thousands of runs they take some 100 MB
-def _weights(runs: int) -> np.ndarray:
-    return bootstrap_weights(runs, RESAMPLES, np.random.default_rng(0))
 
 
 def estimate_of(row: pd.Series, name: str) -> Estimate:

@@ -259,11 +259,11 @@ class ReplayResult:
         """
         confidence = real("confidence", confidence, 0.0, 1.0, strict=True)
         resamples = integer("resamples", resamples, 1)
-        rng = np.random.default_rng(seed)
+        seed = integer("seed", seed, 0)
         rows = []
         names = [*KEYS, "holds"]
         for keys, group in self.runs.groupby(names, sort=False):
-            low, high = bootstrap_band(group[["rate"]].to_numpy(), confidence, resamples, rng)
+            low, high = bootstrap_band(group[["rate"]].to_numpy(), confidence, resamples, seed)
             trial = self.info["environments"][keys[0]]
             rows.append(
                 {

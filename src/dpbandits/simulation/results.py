@@ -6,8 +6,9 @@ import json
 import os
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,8 @@ KEYS = ["environment", "policy", "budget"]
 _FORMAT = 3  # of saved results
 _TABLE = "dpbandits."  # before the names of further tables
 _MANY = 1000  # runs from which it is faster to draw runs, one by one, than how often each is drawn
-_WEIGHTS = 1 << 22  # of the bootstrap that are held at a time
+_AT_ONCE = 1 << 22  # numbers of the bootstrap that are held as floats
+_KEPT = 1 << 25  # of them that are kept as small integers for the next mean of as many runs
 _LARGEST = 2**31 - 1  # bytes that a piece of metadata may take
 
 
@@ -142,11 +144,11 @@ class Result:
         """
         confidence = real("confidence", confidence, 0.0, 1.0, strict=True)
         resamples = integer("resamples", resamples, 1)
-        rng = np.random.default_rng(integer("seed", seed, 0))
+        seed = integer("seed", seed, 0)
         names, rows = [*KEYS, "holds"], []
         for keys, group in self.frame.groupby(names, sort=False, dropna=False, observed=True):
             curves = group.pivot(index="run", columns="round", values="regret")
-            low, high = bootstrap_band(curves.to_numpy(), confidence, resamples, rng)
+            low, high = bootstrap_band(curves.to_numpy(), confidence, resamples, seed)
             facts = {
                 "round": curves.columns,
                 "mean": curves.mean().to_numpy(),
@@ -416,32 +418,39 @@ def environment_titles(environments: Mapping[str, Mapping[str, Any]]) -> dict[st
 
 
 def bootstrap_band(
-    curves: np.ndarray, confidence: float, resamples: int, rng: np.random.Generator
+    curves: np.ndarray, confidence: float, resamples: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Percentile bootstrap of the mean over rows; ``curves`` has shape (runs, points)."""
+    """Percentile bootstrap of the mean over rows; ``curves`` has shape (runs, points).
+
+    Whatever has as many runs is resampled alike.  So a band does not depend on others beside it.
+    """
     runs = curves.shape[0]
-    at_once = max(1, _WEIGHTS // runs)
-    sizes = [min(at_once, resamples - first) for first in range(0, resamples, at_once)]
-    means = [bootstrap_weights(runs, size, rng) @ curves for size in sizes]
-    return _percentiles(np.concatenate(means), confidence)
-
-
-def bootstrap_weights(runs: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
-    """How often each resample, a row, draws each run, as a share."""
-    if runs < _MANY:
-        return rng.multinomial(runs, np.full(runs, 1.0 / runs), size=resamples) / runs
-    drawn = (rng.integers(runs, size=runs) for _ in range(resamples))
-    return np.stack([np.bincount(each, minlength=runs) for each in drawn]) / runs
-
-
-def weighted_band(
-    curves: np.ndarray, confidence: float, weights: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """``bootstrap_band`` from weights that are drawn: one product for all resamples and points."""
-    return _percentiles(weights @ curves, confidence)
-
-
-def _percentiles(means: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
+    means = [drawn / runs @ curves for drawn in _resampled(runs, resamples, seed)]
     tail = (1.0 - confidence) / 2.0
-    low, high = np.quantile(means, [tail, 1.0 - tail], axis=0)
+    low, high = np.quantile(np.concatenate(means), [tail, 1.0 - tail], axis=0)
     return low, high
+
+
+def _resampled(runs: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
+    """How often each resample, a row, draws each run; in parts that fit in memory as floats."""
+    size = max(1, _AT_ONCE // runs)
+    if runs * resamples <= _KEPT:
+        drawn = _kept(runs, resamples, seed)
+        yield from (drawn[first : first + size] for first in range(0, resamples, size))
+        return
+    rng = np.random.default_rng(seed)
+    for first in range(0, resamples, size):
+        yield _drawn(runs, min(size, resamples - first), rng)
+
+
+@lru_cache(maxsize=4)
+def _kept(runs: int, resamples: int, seed: int) -> np.ndarray:
+    return _drawn(runs, resamples, np.random.default_rng(seed))
+
+
+def _drawn(runs: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
+    kind = np.min_scalar_type(runs)
+    if runs < _MANY:
+        return rng.multinomial(runs, np.full(runs, 1.0 / runs), size=resamples).astype(kind)
+    drawn = (rng.integers(runs, size=runs) for _ in range(resamples))
+    return np.stack([np.bincount(each, minlength=runs).astype(kind) for each in drawn])
