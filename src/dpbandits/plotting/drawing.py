@@ -33,6 +33,8 @@ from .styles import PlotStyle
 DASHES: Any = (0, (4, 3))
 
 _BETWEEN = 0.07  # inches above and below panels: titles of a row keep off the ticks of the last
+_LEGEND = 0.25  # of a figure's height that a legend takes without making it higher
+_LINE = 1.5 / 72  # inches that a line of one point takes
 _LETTER = 0.0096  # inches that a letter of one point takes, and a little more
 
 
@@ -208,10 +210,14 @@ def letter() -> float:
 
 
 def legend(figure: Figure, handles: Mapping[str, Any], width: float) -> None:
-    """Above the axes, in as many columns as fit."""
+    """Above the axes, in as many columns as fit; a long one makes the figure higher."""
     labels = [folded(label, int((width - 0.55) / letter())) for label in handles]
     longest = max(len(line) for label in labels for line in label.split("\n"))
     columns = max(1, min(len(handles), int(width / (longest * letter() + 0.55))))
+    lines = math.ceil(len(labels) / columns) * max(label.count("\n") + 1 for label in labels)
+    tall = _LINE * matplotlib.rcParams["legend.fontsize"] * lines
+    height = figure.get_figheight()
+    figure.set_figheight(height + max(0.0, tall - _LEGEND * height))
     figure.legend(
         list(handles.values()), labels, loc="outside upper left", ncols=columns, borderaxespad=0.2
     )
