@@ -44,7 +44,7 @@ from .tables import (
 )
 
 RUNS, FULL_RUNS, QUICK_RUNS = 100, 1000, 10
-QUICK_HORIZON = 5_000
+QUICK_HORIZON = 2_000
 SMALLEST = 100  # rounds, in which means have room to change
 SHORT = 2000  # rounds
 EQUAL = 1e-9  # relative difference of what was spent
