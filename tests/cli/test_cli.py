@@ -70,7 +70,7 @@ PROGRAM = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
 import dpbandits.report
-def write(folder, record):
+def write(folder, record, n_jobs):
     (folder / "report.html").write_text("half")
     {}
 dpbandits.report.write = write

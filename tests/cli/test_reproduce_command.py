@@ -27,7 +27,7 @@ SMALL = ["--quick", "--runs", "4", "--horizon", "3000", "--jobs", "1"]
 # The report is left out: it has tests of its own, and takes longest.
 PROGRAM = """
 import dpbandits.report
-dpbandits.report.write = lambda folder, record: (folder / "report.html").write_text("x")
+dpbandits.report.write = lambda folder, record, n_jobs: (folder / "report.html").write_text("x")
 from dpbandits.cli import main
 main()
 """

@@ -41,7 +41,8 @@ def write(folder: Path, record: Record) -> Path:
         "Took": duration(record.seconds),
     }
     about = [tag("p", _LEAD, class_="lead"), facts_of(facts)]
-    answer = [_figure(record, Sheet(gallery, {})), items(_findings(record))]
+    sheet = Sheet(gallery, {})
+    answer = [_figure(record, sheet), items(_findings(record))]
     head = Html("\n".join([tag("h1", _TITLE), *answer]))
     parts = (
         folded("regret", "Regret beside other trust models", _regret(record)),
@@ -50,7 +51,8 @@ def write(folder: Path, record: Record) -> Path:
         folded("about", "About this demonstration", about),
     )
     body = Html("\n".join(parts))
-    return write_page(folder, _TITLE, head, body, tag("p", "Written by dpbandits."))
+    foot = tag("p", "Written by dpbandits.")
+    return write_page(folder, _TITLE, head, body, foot, sheet=sheet)
 
 
 def regrets(record: Record) -> _Rows:

@@ -34,10 +34,10 @@ from .summaries import environment_summaries
 from .wording import REPLAY, WORDS, mean_count, promise_cell, ranged, span_of
 
 
-def write(folder: str | Path, record: StudyRecord) -> Path:
+def write(folder: str | Path, record: StudyRecord, n_jobs: int = 1) -> Path:
     """Write ``report.html`` and ``figures/*.svg|png`` into a folder that exists.
 
-    Equal records give equal bytes.
+    Equal records give equal bytes.  ``n_jobs`` processes draw figures; -1 for one per core.
 
     Returns:
         The path of the page.
@@ -48,17 +48,22 @@ def write(folder: str | Path, record: StudyRecord) -> Path:
     folder = Path(folder)
     page = _Page(folder / "figures", record)
     page.sheet.gallery.mkdir(exist_ok=True)
-    return write_page(folder, record.title, page.head(), page.body(), page.foot())
+    parts = page.head(), page.body(), page.foot()
+    return write_page(folder, record.title, *parts, sheet=page.sheet, n_jobs=n_jobs)
 
 
-def write_page(folder: Path, title: str, head: Html, body: Html, foot: Html) -> Path:
-    """Write ``report.html`` with the style of all reports, and return its path."""
+def write_page(
+    folder: Path, title: str, head: Html, body: Html, foot: Html, *, sheet: Sheet, n_jobs: int = 1
+) -> Path:
+    """Write ``report.html`` with the style of all reports, and return its path.  The figures of the
+    sheet are drawn into it.
+    """
     source = files(__package__)
     template = Template(source.joinpath("page.html").read_text("utf-8"))
     style = source.joinpath("style.css").read_text("utf-8") + figures.dark_swatches()
     html = template.substitute(title=text(title), style=style, head=head, body=body, foot=foot)
     path = folder / "report.html"
-    path.write_text(html, "utf-8")
+    path.write_text(sheet.filled(html, n_jobs), "utf-8")
     return path
 
 
@@ -178,7 +183,7 @@ class _Page:
         yield self.sheet.figure(
             name,
             trial.title,
-            lambda width: replay_rates(trial.rates, trial.own_rate, styles, width=width),
+            partial(replay_rates, trial.rates, trial.own_rate, styles),
             f"Success rates in the replay. {replay_in_words(trial, styles)}",
             "Mean success rate over replays with 95 % intervals; open marks have no privacy. The"
             " replays shuffle the same people, so the intervals do not say how another trial, with"

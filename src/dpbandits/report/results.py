@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -133,7 +134,7 @@ class Results:
         return self._figure(
             "regret",
             "Regret as people come in",
-            lambda width: regret_curves(summary.curves, self.sheet.styles, width=width),
+            partial(regret_curves, summary.curves, self.sheet.styles),
             f"Curves of mean regret over rounds, one panel per budget. {self._reach()}",
             "Regret is the loss, in expected rewards, against always playing the best arm: lower is"
             " better, and a curve that flattens has found it. Shades are 95 % bootstrap bands of"
@@ -144,7 +145,7 @@ class Results:
         return self._figure(
             "regret-by-budget",
             self._heading_of("What privacy costs"),
-            lambda width: figures.regret_by_budget(self.summary, self.sheet.styles, width),
+            partial(figures.regret_by_budget, self.summary, self.sheet.styles),
             "Mean final regret against the privacy budget, one panel per notion of privacy."
             f" {self._reach()}",
             "Regret is the reward lost against always playing the best arm. Bars are 95 %"
@@ -166,9 +167,7 @@ class Results:
             yield self._figure(
                 "regret-and-bounds",
                 "What theory promises",
-                lambda width: regret_curves(
-                    summary.curves, self.sheet.styles, width=width, bounds=drawn
-                ),
+                partial(regret_curves, summary.curves, self.sheet.styles, bounds=drawn),
                 "Curves of mean regret over rounds, with thin lines for bounds; their values at the"
                 " horizon are in the table below.",
                 "Thin lines are bounds on expected regret, dashed from above and dotted from below."
@@ -205,7 +204,7 @@ class Results:
         return self._figure(
             "search-rounds",
             self._heading_of("What privacy costs a search") if self.answered else "",
-            lambda width: figures.search_rounds(self.summary, self.sheet.styles, width),
+            partial(figures.search_rounds, self.summary, self.sheet.styles),
             "Mean rounds until a search for the best arm was over, against the privacy budget; the"
             " numbers are in the table of searches.",
             "Fewer is better, at the same failure probability. Runs that did not end within"
@@ -224,7 +223,7 @@ class Results:
         yield self._figure(
             "distance",
             "How far the estimate is from the truth",
-            lambda width: distance_curves(curves, self.sheet.styles, width),
+            partial(distance_curves, curves, self.sheet.styles),
             "Curves of the mean distance between estimated and true parameter over"
             f" {summary.horizon:,} rounds, one panel per budget.",
             "The L2 distance between a policy's estimate of the parameter and the parameter of"
@@ -243,7 +242,7 @@ class Results:
         return self._figure(
             "arm-shares",
             "Who gets which arm",
-            lambda width: figures.arm_shares(summary, self.sheet.styles, width),
+            partial(figures.arm_shares, summary, self.sheet.styles),
             "Stacked bars of the share of rounds per arm, for each policy and"
             f" budget{beside}.{best}",
             f"Mean over runs, in percent{beside}.{best}",
@@ -258,7 +257,7 @@ class Results:
         return self._figure(
             "people-helped",
             "People helped" if summary.reference else "Reward gained",
-            lambda width: figures.people_helped(summary, self.sheet.styles, width),
+            partial(figures.people_helped, summary, self.sheet.styles),
             f"Expected {summary.gained} per 1,000 people compared with {name}, per policy and"
             f" budget: from {signed_per_thousand(low)} to {signed_per_thousand(high)}.",
             f"Expected {summary.gained} per 1,000 people, more (right) or fewer (left) than with"

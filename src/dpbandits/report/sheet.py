@@ -1,21 +1,57 @@
-"""Sheet: draws the figures of a page, and marks its policies alike everywhere."""
+"""Sheet: the figures of a page, which processes share, and marks of its policies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
 from ..html import Html, picture, tag, text
+from ..plotting.behind import Behind
 from ..plotting.drawing import Drawing, png, svg
 from ..plotting.looks import NARROW, WIDE
 from ..plotting.styles import Styles
+from ..simulation.processes import shared
 from . import figures
 
 DASH = (
     "A dash means that no two runs differ, or that the interval is narrower than the digits shown."
 )
+
+_USUAL = 0.5  # seconds that a figure takes in one width
+
+
+class _Ordered(NamedTuple):
+    """A figure that has a place in the page, and is not drawn yet."""
+
+    place: Html  # what stands for it
+    name: str  # of its files
+    draw: Callable[..., Drawing]
+    alt: str
+    half: bool
+
+
+class _Drawn(NamedTuple):
+    """A figure in one width."""
+
+    svg: bytes
+    png: bytes = b""
+    behind: Behind | None = None
+
+
+@dataclass(frozen=True)
+class _Drawings:
+    """Figures as a task, each of which has two widths."""
+
+    draws: tuple[Callable[..., Drawing], ...]
+
+    def __call__(self, group: int, number: int) -> _Drawn:
+        figure = self.draws[group](width=(WIDE, NARROW)[number])
+        drawn = _Drawn(svg(figure))
+        return drawn if number else drawn._replace(png=png(figure), behind=figure.behind)
 
 
 class Sheet:
@@ -28,6 +64,7 @@ class Sheet:
 
     def __init__(self, gallery: Path, styles: Styles) -> None:
         self.gallery, self.styles = gallery, styles
+        self._ordered: list[_Ordered] = []
 
     def marked(self, policy: str) -> Html:
         """The label of a policy, after its mark."""
@@ -45,23 +82,37 @@ class Sheet:
         self,
         name: str,
         heading: str,
-        draw: Callable[[float], Drawing],
+        draw: Callable[..., Drawing],
         alt: str,
         caption: str,
         *,
         half: bool = False,
         prefix: str = "",
     ) -> Html:
-        """A figure under its heading in the page, on paper on ``half`` its width, and in files
-        whose names begin with ``prefix``.
+        """A place for a figure under its heading in the page, on paper on ``half`` its width.
+
+        ``draw(width=inches)`` is called by ``filled``, maybe in another process.  Names of files
+        begin with ``prefix``.
         """
-        wide = draw(WIDE)
-        drawn = svg(wide)
-        (self.gallery / f"{prefix}{name}.svg").write_bytes(drawn)
-        (self.gallery / f"{prefix}{name}.png").write_bytes(png(wide))
-        for ending in ("csv", "dat"):
-            wide.save_data(self.gallery / f"{prefix}{name}.{ending}")
-        narrow = svg(draw(NARROW))
-        shown = picture(drawn, narrow, alt, half=half)
-        figure = tag("figure", shown, tag("figcaption", caption))
+        place = Html(f"<!--figure {len(self._ordered)}-->")  # texts of users have no tags
+        self._ordered.append(_Ordered(place, f"{prefix}{name}", draw, alt, half))
+        figure = tag("figure", place, tag("figcaption", caption))
         return tag("div", *([tag("h3", heading)] if heading else []), figure, class_="shown")
+
+    def filled(self, page: str, n_jobs: int = 1) -> str:
+        """Draw all figures into their places in the page, and into files."""
+        widths = [2] * len(self._ordered)
+        drawn: list[list[_Drawn]] = [[] for _ in widths]
+        task = _Drawings(tuple(one.draw for one in self._ordered))
+        found = dict(shared(task, widths, n_jobs, _USUAL))
+        for piece in sorted(found, key=lambda piece: (piece.group, piece.units.start)):
+            drawn[piece.group] += found[piece]
+        for one, (wide, narrow) in zip(self._ordered, drawn, strict=True):
+            (self.gallery / f"{one.name}.svg").write_bytes(wide.svg)
+            (self.gallery / f"{one.name}.png").write_bytes(wide.png)
+            for ending in (".csv", ".dat"):
+                assert wide.behind is not None
+                wide.behind.save(self.gallery / f"{one.name}{ending}")
+            shown = picture(wide.svg, narrow.svg, one.alt, half=one.half)
+            page = page.replace(one.place, shown)
+        return page

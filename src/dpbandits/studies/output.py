@@ -85,7 +85,7 @@ def write_results(
     for table in record.tables:
         (folder / "tables").mkdir(exist_ok=True)
         table.frame.to_csv(folder / "tables" / f"{table.name}.csv", index=False)
-    write(folder, record)
+    write(folder, record, n_jobs)
     ended = datetime.now(UTC)
     manifest = {
         "title": record.title,
