@@ -28,7 +28,9 @@ from .privacy.guarantees import Guarantee
 from .privacy.ledger import Ledger
 from .session import format5
 from .session.estimates import Estimates
-from .session.writing import Layout, parted, shown
+from .session.packing import parted
+from .session.saved_head import Layout, filled_public, public_arrays
+from .session.saved_rows import fill_releases
 from .stores import FilePlace, Place
 from .stores.addresses import place_at
 from .stores.format5 import is_format5, is_superseded5, read5
@@ -292,8 +294,10 @@ def _shown(place: Place) -> tuple[Policy, bool]:
     with of_this_version(place):
         policy = find(about["class"])(**arguments_of_today(about["config"]))
         public, _ = parted(head)
-        arrays = shown(policy.session, Layout(**about["layout"]), public, rows)
-        policy.session.state.fill_public(policy._of_today(arrays))
+        layout = Layout(**about["layout"])
+        block = filled_public(policy.session, layout, public)
+        fill_releases(policy.session, list(rows))
+        policy.session.state.fill_public(policy._of_today(public_arrays(layout, block)))
     return policy, Witness(about["policy"]).is_behind(mark)
 
 

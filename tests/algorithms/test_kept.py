@@ -19,7 +19,7 @@ from dpbandits.algorithms.arms.law import MERGED, ceiling_of, divergence_of, upp
 from dpbandits.algorithms.arms.memories import AGED
 from dpbandits.kernel import plain
 from dpbandits.parts import IMED, KLUCB, Discount, Forget, Growing, Merge
-from dpbandits.session.writing import Layout
+from dpbandits.session.saved_head import Layout
 
 ARMS, STEPS = 5, 60
 INDICES = [IMED(), IMED(alpha=1.3, variance="released"), KLUCB(), KLUCB(variance="released")]

@@ -10,8 +10,8 @@ import pytest
 import dpbandits as dpb
 from dpbandits.environments import ContextTable
 from dpbandits.privacy.ledger import HEAD, WHOLE, Line
+from dpbandits.session.packing import parted
 from dpbandits.session.steps import release_of
-from dpbandits.session.writing import parted
 from dpbandits.simulation import simulate
 from dpbandits.simulation.clipping import Entering
 from dpbandits.simulation.loops import context_loop

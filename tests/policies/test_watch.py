@@ -9,7 +9,7 @@ import pytest
 
 import dpbandits as dpb
 from dpbandits.environments import Gaussian
-from dpbandits.session import writing
+from dpbandits.session import saved_head
 
 
 @pytest.fixture(autouse=True)
@@ -123,9 +123,9 @@ def test_counts_survive_a_save_and_older_saves_have_none(tmp_path, monkeypatch):
         policy.pull([[3.0, 4.0], [0.0, 1.0]])
     found = dpb.load(policy.save(tmp_path / "a"), simulation=True).session.rounds
     assert (found.scaled, found.late, found.pulls) == (1, 0, 1)
-    fewer = tuple(name for name in writing.COUNTS if name not in ("scaled", "late"))
+    fewer = tuple(name for name in saved_head.COUNTS if name not in ("scaled", "late"))
     with monkeypatch.context() as patch:  # as a version would write that does not count them
-        patch.setattr(writing, "COUNTS", fewer)
+        patch.setattr(saved_head, "COUNTS", fewer)
         policy.save(tmp_path / "b")
     older = dpb.load(tmp_path / "b", simulation=True).session.rounds
     assert (older.scaled, older.late, older.pulls) == (0, 0, 1)

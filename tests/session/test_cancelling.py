@@ -6,7 +6,7 @@ import pytest
 import dpbandits as dpb
 from dpbandits.errors import UpdateError
 from dpbandits.papers.others import AdaPTT
-from dpbandits.session.writing import private_part, public_part
+from dpbandits.session.saved_head import private_part, public_part
 from dpbandits.testing.living import with_fixed_releases
 
 BUDGET = dpb.ZCDP(2.0)

@@ -11,7 +11,8 @@ from dp_accounting import pld
 
 import dpbandits as dpb
 from dpbandits.environments import Bernoulli
-from dpbandits.session.writing import private_part, public_part, whole_rows
+from dpbandits.session.saved_head import private_part, public_part
+from dpbandits.session.saved_rows import whole_rows
 
 
 def ada(**options) -> dpb.papers.concentrated.AdaCUCB:

@@ -21,7 +21,9 @@ from dpbandits.papers.dgs import LinUCBDGS
 from dpbandits.privacy import Budget
 from dpbandits.privacy.ledger import Ledger
 from dpbandits.privacy.secure_sum import SecureSum
-from dpbandits.session.writing import parted, private_part, public_part, whole_rows
+from dpbandits.session.packing import parted
+from dpbandits.session.saved_head import private_part, public_part
+from dpbandits.session.saved_rows import whole_rows
 from dpbandits.stores import Batch, FilePlace, Mark, Place, Row
 from dpbandits.stores.stamps import Stamps
 from dpbandits.stores.witness import Witness

@@ -30,7 +30,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import dpbandits as dpb
-from dpbandits.session import writing
+from dpbandits.session.packing import parted
+from dpbandits.session.saved_head import private_part
 
 LOUD = dpb.ZCDP(1e26)  # whose noise is below 1e-10
 LIVES = 6  # of a history
@@ -255,7 +256,7 @@ def shared_sum(place: Any) -> float:
     """The sum of all releases in a place."""
     rows = place.read().rows
     contents = [row.content for row in rows if row.kind.endswith("release")]
-    return float(sum(np.frombuffer(writing.parted(one[:-12])[2])[OWN].sum() for one in contents))
+    return float(sum(np.frombuffer(parted(one[:-12])[2])[OWN].sum() for one in contents))
 
 
 def noted(known: History, told: list[dict[str, Any]]) -> History:
@@ -328,7 +329,7 @@ def check(policy: dpb.Policy, known: History, seed: int, kind: str, base: float)
         seen = session.rounds.users.seen.get(session.seal.alias(name))
         require(seen is not None and seen.rounds >= number, seed, kind, "a user was forgotten")
         require(seen is None or seen.rounds <= 4, seed, kind, "a user has too many rounds")
-    writing.private_part(session)
+    private_part(session)
 
 
 def sums_of(values: list[float]) -> list[float]:

@@ -11,7 +11,7 @@ from clinic import Clinic, ada, contents, journal, state_in, state_of, whole
 
 import dpbandits as dpb
 from dpbandits.errors import DPBanditsError, StateFileError
-from dpbandits.session.writing import joined, parted
+from dpbandits.session.packing import joined, parted
 from dpbandits.stores.addresses import place_at
 from dpbandits.stores.stamps import Stamps
 

@@ -7,7 +7,7 @@ import pytest
 from clinic import Clinic, Recording, ada, contents, died, rewritten, whole
 
 import dpbandits as dpb
-from dpbandits.session.writing import joined, parted
+from dpbandits.session.packing import joined, parted
 from dpbandits.stores import FilePlace
 
 

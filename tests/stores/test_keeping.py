@@ -19,8 +19,10 @@ from dpbandits.papers.concentrated import AdaCUCB
 from dpbandits.papers.others import AdaPTT
 from dpbandits.policies.batches import batch_of
 from dpbandits.session.keeping import Keeper
+from dpbandits.session.packing import key_of
 from dpbandits.session.running import AllOrNothing
-from dpbandits.session.writing import key_of, private_part, public_part, whole_rows
+from dpbandits.session.saved_head import private_part, public_part
+from dpbandits.session.saved_rows import whole_rows
 from dpbandits.stores import FilePlace
 from dpbandits.stores.addresses import place_at
 from dpbandits.stores.sealing import Sealer

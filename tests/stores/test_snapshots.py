@@ -8,8 +8,8 @@ from clinic import Clinic, ada, contents, journal, known, rewritten, whole
 
 import dpbandits as dpb
 from dpbandits.errors import StateFileError
-from dpbandits.session import writing
-from dpbandits.session.writing import joined, parted
+from dpbandits.session import saved_head
+from dpbandits.session.packing import joined, parted
 from dpbandits.stores import Row
 from dpbandits.stores.arguments import arguments, as_json
 
@@ -178,7 +178,7 @@ def test_no_generator_of_secure_noise_is_saved(rounds, tmp_path):
 
 def test_a_file_of_a_version_with_fewer_numbers_goes_on(tmp_path, monkeypatch):
     with monkeypatch.context() as earlier:
-        earlier.setattr(writing, "NUMBERS", writing.NUMBERS[:-1])
+        earlier.setattr(saved_head, "NUMBERS", saved_head.NUMBERS[:-1])
         policy = ada()
         path = policy.save(tmp_path / "a")
         policy.update(1.0, policy.pull())

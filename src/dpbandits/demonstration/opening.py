@@ -13,7 +13,7 @@ from typing import Any
 
 from ..policies.loading import opened, read
 from ..policies.registry import arguments_of_today, find
-from ..session.writing import parted
+from ..session.packing import parted
 from ..stores.addresses import place_at
 
 

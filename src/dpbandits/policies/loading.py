@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 from ..errors import ClaimError, StateFileError, StoreError
 from ..session import format5
 from ..session.keeping import ABOUT, HEAD_ROW, sealed_kinds
-from ..session.writing import Layout, filled, parted
+from ..session.packing import parted
+from ..session.saved_head import Layout, filled_head
+from ..session.saved_rows import fill_rows
 from ..stores import WHY, FilePlace, Held, Mark, Place, Row
 from ..stores.addresses import place_at
 from ..stores.format5 import claim5, is_format5, read5
@@ -126,7 +128,8 @@ def _restored(saved: Saved, place: Place) -> Policy:
         layout = Layout(**about["layout"])
         if about["sealed"]:
             private, rows = opened(policy, about["policy"], private, rows)
-        arrays = filled(policy.session, layout, public, private, rows)
+        arrays = filled_head(policy.session, layout, public, private)
+        fill_rows(policy.session, rows)
         policy.session.state.fill(policy._of_today(arrays))
         policy.session.former.setdefault(mark.life, policy.session.rounds.pulls)
         policy._first_life = about["policy"]

@@ -37,18 +37,12 @@ from contextlib import suppress
 from ..errors import MissingExtra, StateFileError
 from ..privacy.ledger import HEAD, SPAN, WHOLE, Line
 from ..session import format5
+from ..session.packing import parted
 from ..session.rounds import Choice
+from ..session.saved_head import Layout, coin_of, filled_public, public_arrays
+from ..session.saved_rows import HOLDOUT, fill_rows
 from ..session.session import Session
 from ..session.state import Span
-from ..session.writing import (
-    HOLDOUT,
-    Layout,
-    coin_of,
-    filled_public,
-    filled_rows,
-    parted,
-    public_arrays,
-)
 from ..stores import FilePlace, Place, Row
 from ..stores.addresses import place_at
 from ..stores.format5 import is_format5, read5
@@ -145,7 +139,7 @@ def _read(place: Place) -> tuple[Policy, str, int]:
                 session.coin = coin_of(session, known)
             about["sealed"] = False
         block = filled_public(session, layout, public)
-        filled_rows(session, kept if not about["sealed"] else _in_clear(kept, policy))
+        fill_rows(session, kept if not about["sealed"] else _in_clear(kept, policy))
         session.state.fill_public(policy._of_today(public_arrays(layout, block)))
     end_replaced(about)
     return policy, about["policy"], mark.number

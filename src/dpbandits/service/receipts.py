@@ -11,7 +11,7 @@ from collections import deque
 from typing import NamedTuple, Self
 
 from ..policies import Policy
-from ..session.writing import RECEIPT
+from ..session.saved_rows import RECEIPT
 from .replies import MOST
 
 _ROW = struct.Struct("<16sdB")  # digest of the request, time, and what came of it

@@ -22,9 +22,11 @@ from ..stores.arguments import as_json
 from ..stores.sealing import Sealer
 from ..stores.stamps import Stamps
 from ..stores.witness import Witness
-from . import writing
+from . import saved_rows
+from .packing import joined, key_of
 from .rounds import Choice, Pending
 from .rows import ABSENT
+from .saved_head import Layout, private_part, public_part
 from .session import Session
 
 FORMAT = 6
@@ -210,15 +212,15 @@ class Keeper:
     # Batches ----------------------------------------------------------------------------------
 
     def _new_head(self) -> tuple[bytes, bytes]:
-        return writing.public_part(self._session), writing.private_part(self._session)
+        return public_part(self._session), private_part(self._session)
 
     def _whole(self) -> Batch:
-        layout = writing.Layout.of(self._session)
+        layout = Layout.of(self._session)
         about = {"version": FORMAT, **self._about, "layout": layout._asdict()}
         about["sealed"] = self._seals is not None
         about["served"] = any(kind == "service" for kind, _ in self._session.notes)
         first = Row(ABOUT, b"", json.dumps(about, default=as_json).encode())
-        rows = list(writing.whole_rows(self._session))
+        rows = list(saved_rows.whole_rows(self._session))
         self._sealer.begin()
         head, rows = self._sealed(self._new_head(), [first, *rows])
         return Batch(self.number + 1, head, rows, whole=True)
@@ -235,14 +237,14 @@ class Keeper:
         if self._seals is not None:
             private = self._seals.content(Row(HEAD_ROW, b"", private))
             rows = [self._seals.row(row) for row in rows]
-        head = self._stamps.stamped(Row(HEAD_ROW, b"", writing.joined(public, private)))
+        head = self._stamps.stamped(Row(HEAD_ROW, b"", joined(public, private)))
         return head.content or b"", [self._stamps.stamped(row) for row in rows]
 
     def _changed(self) -> Iterator[Row]:
         bandit, *others = self._streams
         yield from bandit.changed()
         for one in others:
-            yield from map(writing.of_holdout, one.changed())
+            yield from map(saved_rows.of_holdout, one.changed())
         notes = self._session.notes
         for kind, key in notes.changed():
             yield Row(kind, key, notes.get((kind, key)))
@@ -280,37 +282,37 @@ class _Stream:
         """What the place has not."""
         session, rounds = self._session, self._session.rounds
         if self.has_released:
-            yield from writing.lines(session, self._lines - 1)  # the last may cover more
-        yield from writing.made(session, self._sent)
-        yield from (writing.learned(*one) for one in session.exchange.noted)
+            yield from saved_rows.lines(session, self._lines - 1)  # the last may cover more
+        yield from saved_rows.made(session, self._sent)
+        yield from (saved_rows.learned(*one) for one in session.exchange.noted)
         yield from self._changed_flights()
         yield from self._changed_pulls()
         for number in rounds.answers.changed():
             value = rounds.answers.get(number)
-            yield _gone("answer", number) if value is None else writing.answered(number, value)
+            yield _gone("answer", number) if value is None else saved_rows.answered(number, value)
         booked = rounds.unreleased.changed()
         for arm in booked:
             one = rounds.unreleased.get(arm)
-            yield _gone("booked", arm) if one is None else writing.booked(arm, one)
+            yield _gone("booked", arm) if one is None else saved_rows.booked(arm, one)
         # A release takes away the row of each arm that it covers.  The next arm may depend on its
         # noise: if it is one of them, some other row is taken away, and lengths do not tell.
         others = min(rounds.unreleased.renewed(), session.arms.count - len(booked))
         yield from (_gone("booked", _NO_ARM + i) for i in range(others))
         seen = rounds.users.seen
         for alias in seen.changed():
-            yield writing.user(session, alias, seen[alias])
+            yield saved_rows.user(session, alias, seen[alias])
         for i in range(seen.kept()):
-            yield from writing.unrecorded(i)
+            yield from saved_rows.unrecorded(i)
 
     def _changed_flights(self) -> Iterator[Row]:
         flights = self._session.rounds.flights
         for number, before in flights.changed().items():
             flight = flights.get(number)
             if flight is not None:
-                yield from writing.flown(flight)
+                yield from saved_rows.flown(flight)
             elif before is not ABSENT:
                 yield from (
-                    Row(kind, writing.flight_key(before), None) for kind in ("flight", "sum")
+                    Row(kind, saved_rows.flight_key(before), None) for kind in ("flight", "sum")
                 )
 
     def _changed_pulls(self) -> Iterator[Row]:
@@ -323,7 +325,7 @@ class _Stream:
                 if not new:  # of others there is no row
                     yield _gone("pull", number)
             elif new or pending is not before[number]:
-                yield writing.pulled(number, pending)
+                yield saved_rows.pulled(number, pending)
 
     def _waiting(self, number: int) -> Pending | None:
         rounds = self._session.rounds
@@ -355,16 +357,16 @@ class _Seals:
 
     def content(self, row: Row) -> bytes:
         assert row.content is not None
-        lasting = row.kind == writing.REPLY
+        lasting = row.kind == saved_rows.REPLY
         return self._sealer.seal(row.kind, row.key, row.content, lasting=lasting)
 
 
 def sealed_kinds(session: Session) -> frozenset[str]:
     """The kinds of rows that are sealed in a place that wants it."""
-    hidden = ("pull", writing.REPLY, "booked") if session.card.hides_contexts else ()
+    hidden = ("pull", saved_rows.REPLY, "booked") if session.card.hides_contexts else ()
     kinds = ("answer", "sum", *hidden)
-    return frozenset((*kinds, *(writing.HOLDOUT + kind for kind in kinds)))
+    return frozenset((*kinds, *(saved_rows.HOLDOUT + kind for kind in kinds)))
 
 
 def _gone(kind: str, number: int) -> Row:
-    return Row(kind, writing.key_of(number), None)
+    return Row(kind, key_of(number), None)

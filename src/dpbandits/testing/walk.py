@@ -12,7 +12,8 @@ import numpy as np
 from ..kernel import interpreted
 from ..policies import Decision, Kernels, Policy
 from ..privacy.ledger import HEAD, WHOLE
-from ..session.writing import NUMBERS, whole_rows
+from ..session.saved_head import NUMBERS
+from ..session.saved_rows import whole_rows
 from ..stores import User
 
 Make = Callable[..., Policy]  # a policy without its last arguments
