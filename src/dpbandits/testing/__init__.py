@@ -1,5 +1,6 @@
 """Checks for policies of one's own: the suite of this package runs them on every policy, and
-further compares it with a textbook version.  And tests for stores of one's own (``places``).
+further compares it with a textbook version.  And tests for places and stores of one's own
+(``places``, ``stores``).
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from ..policies import Policy, find
 from ..policies.parts import Part
 from ..policies.watch import LOGGER
 from . import living, playing, wall
-from .places import PlaceConformance, StoreConformance
+from .places import PlaceConformance
+from .stores import StoreConformance
 from .walk import Make, require
 
 __all__ = ["PlaceConformance", "StoreConformance", "check_policy"]

@@ -1,8 +1,8 @@
-"""What every place and every store has to do.  Yours is tested by a subclass that opens it:
+"""What every place has to do.  Yours is tested by a subclass that opens it:
 
-    class TestMine(StoreConformance):
-        def open_store(self, folder):
-            return MyStore(folder / "mine")
+    class TestMine(PlaceConformance):
+        def open(self, folder):
+            return MyPlace(folder / "mine")
 
 pytest gives each test a new folder, ``tmp_path``.  Every call of ``open`` with the same folder is
 another process's look at the same place.
@@ -12,24 +12,22 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from ..errors import ArgumentError, ClaimError
-from ..stores.store import Batch, Mark, Place, Row, Store
+from ..errors import ClaimError
+from ..stores.store import Batch, Mark, Place, Row
+from .forks import Forked, killed
 from .walk import require
 
 KILLS = 30
 _LARGE = bytes(range(256)) * 4096  # a content of 1 MB
 
 Content = dict[tuple[str, bytes], bytes | None]
-Work = Callable[[Callable[[int], None]], None]
 
 
 class Crash(BaseException):
@@ -73,7 +71,7 @@ class PlaceConformance(ABC):
         place.commit(Batch(1, b"\x00\xff head", rows, whole=True), "old")
         for look in (place, self.open(tmp_path)):
             require(look.mark() == Mark("old", 1), "mark is not what was committed")
-            _holds(look, Mark("old", 1), b"\x00\xff head", rows)
+            require_held(look, Mark("old", 1), b"\x00\xff head", rows)
 
     def test_rows_come_in_the_order_of_kind_and_key(self, tmp_path: Path) -> None:
         place = self.open(tmp_path)
@@ -90,16 +88,16 @@ class PlaceConformance(ABC):
         place = begun(self.open(tmp_path), Row("a", b"1", b"x"), Row("a", b"2", b"x"))
         changes = [Row("a", b"1", b"y"), Row("a", b"2", None), Row("b", b"2", b"x")]
         place.commit(Batch(2, b"second", changes), "old")
-        _holds(place, Mark("old", 2), b"second", [changes[0], changes[2]])
+        require_held(place, Mark("old", 2), b"second", [changes[0], changes[2]])
         place.commit(Batch(3, b"third", [Row("a", b"none", None)]), "old")
         place.commit(Batch(4, b"", []), "old")
-        _holds(self.open(tmp_path), Mark("old", 4), b"", [changes[0], changes[2]])
+        require_held(self.open(tmp_path), Mark("old", 4), b"", [changes[0], changes[2]])
 
     def test_a_whole_batch_replaces_everything(self, tmp_path: Path) -> None:
         place = begun(self.open(tmp_path), Row("a", b"1", b"x"), Row("a", b"2", b"x"))
         rows = [Row("a", b"2", b"y"), Row("c", b"3", b"z")]
         place.commit(Batch(2, b"second", rows, whole=True), "old")
-        _holds(self.open(tmp_path), Mark("old", 2), b"second", rows)
+        require_held(self.open(tmp_path), Mark("old", 2), b"second", rows)
 
     def test_many_rows_are_read_as_of_one_moment(self, tmp_path: Path) -> None:
         rows = [Row("a", number.to_bytes(4, "big"), b"x" * 100) for number in range(5000)]
@@ -108,7 +106,7 @@ class PlaceConformance(ABC):
         require(held is not None, "nothing is read")
         place.commit(Batch(2, b"second", [Row("a", b"new", b"")], whole=True), "old")
         require(held is None or list(held.rows) == rows, "a reader sees a later batch")
-        _holds(place, Mark("old", 2), b"second", [Row("a", b"new", b"")])
+        require_held(place, Mark("old", 2), b"second", [Row("a", b"new", b"")])
 
     # What is refused --------------------------------------------------------------------------
 
@@ -130,7 +128,7 @@ class PlaceConformance(ABC):
             Batch(4, b"other", [Row("b", b"1", b"y")]),
         ):
             require(refuses(place, batch, "old"), f"batch {batch.number} was taken after 2")
-            _holds(self.open(tmp_path), Mark("old", 2), b"second", [Row("a", b"1", b"x")])
+            require_held(self.open(tmp_path), Mark("old", 2), b"second", [Row("a", b"1", b"x")])
 
     def test_a_batch_that_was_made_is_refused_again_and_mark_tells(self, tmp_path: Path) -> None:
         place, batch = begun(self.open(tmp_path)), Batch(2, b"second", [Row("a", b"1", b"x")])
@@ -143,7 +141,7 @@ class PlaceConformance(ABC):
         place.release("old")
         batch = Batch(2, b"second", [Row("a", b"1", b"y")])
         require(refuses(place, batch, "new"), "another life has written")
-        _holds(place, Mark("old", 1), b"first", [Row("a", b"1", b"x")])
+        require_held(place, Mark("old", 1), b"first", [Row("a", b"1", b"x")])
 
     # Who holds it -----------------------------------------------------------------------------
 
@@ -151,10 +149,10 @@ class PlaceConformance(ABC):
         former, heir = begun(self.open(tmp_path), Row("a", b"1", b"x")), self.open(tmp_path)
         former.release("old")
         heir.claim(Mark("old", 1), "new")
-        _holds(former, Mark("new", 1), b"first", [Row("a", b"1", b"x")])
+        require_held(former, Mark("new", 1), b"first", [Row("a", b"1", b"x")])
         require(refuses(former, Batch(2, b"second", []), "old"), "the former holder has written")
         heir.commit(Batch(2, b"second", []), "new")
-        _holds(former, Mark("new", 2), b"second", [Row("a", b"1", b"x")])
+        require_held(former, Mark("new", 2), b"second", [Row("a", b"1", b"x")])
 
     def test_a_former_holder_does_not_replace_its_heir(self, tmp_path: Path) -> None:
         former, heir = begun(self.open(tmp_path), Row("a", b"1", b"x")), self.open(tmp_path)
@@ -164,13 +162,13 @@ class PlaceConformance(ABC):
         for place in (former, self.open(tmp_path)):
             whole = Batch(2, b"second", [], whole=True)
             require(refuses(place, whole, "old"), "a former holder has replaced its heir")
-        _holds(heir, Mark("new", 1), b"first", [Row("a", b"1", b"x")])
+        require_held(heir, Mark("new", 1), b"first", [Row("a", b"1", b"x")])
 
     def test_a_whole_batch_replaces_another_policy(self, tmp_path: Path) -> None:
         first, second = begun(self.open(tmp_path), Row("a", b"1", b"x")), self.open(tmp_path)
         first.release("old")
         second.commit(Batch(1, b"other", [Row("b", b"2", b"y")], whole=True), "other")
-        _holds(first, Mark("other", 1), b"other", [Row("b", b"2", b"y")])
+        require_held(first, Mark("other", 1), b"other", [Row("b", b"2", b"y")])
         second.release("other")
         for batch in (Batch(2, b"second", []), Batch(2, b"second", [], whole=True)):
             require(refuses(first, batch, "old"), "the policy that was replaced has written")
@@ -242,10 +240,10 @@ class PlaceConformance(ABC):
                 _crash(
                     partial(place.commit, Batch(2, b"second", _Failing(news, step), whole), "old")
                 )
-                _holds(self.open(tmp_path), Mark("old", 1), b"first", rows)
-                _holds(place, Mark("old", 1), b"first", rows)
+                require_held(self.open(tmp_path), Mark("old", 1), b"first", rows)
+                require_held(place, Mark("old", 1), b"first", rows)
         place.commit(Batch(2, b"second", news), "old")
-        _holds(self.open(tmp_path), Mark("old", 2), b"second", news)
+        require_held(self.open(tmp_path), Mark("old", 2), b"second", news)
 
     def test_a_killed_process_loses_nothing_that_was_acknowledged(self, tmp_path: Path) -> None:
         if not hasattr(os, "fork"):
@@ -253,7 +251,7 @@ class PlaceConformance(ABC):
         rng, done = random.Random(7), 0
         for kill in range(KILLS):
             work = partial(self._go_on, tmp_path, f"life {kill}")
-            done = max(done, _killed(work, rng, early=kill % 2 == 0))
+            done = max(done, killed(work, rng, early=kill % 2 == 0))
             held = self.open(tmp_path).read()
             if held is None:
                 require(done == 0, f"batch {done} was acknowledged, and nothing is there")
@@ -286,99 +284,10 @@ class PlaceConformance(ABC):
             place.commit(Batch(2, b"second", []), "old")
             told(2)
 
-        require(_Forked(child).ended() == (2, False), "a forked process cannot commit")
+        require(Forked(child).ended() == (2, False), "a forked process cannot commit")
         require(refuses(place, Batch(2, b"other", []), "old"), "a batch was written twice")
         place.commit(Batch(3, b"third", []), "old")
-        _holds(self.open(tmp_path), Mark("old", 3), b"third", [Row("a", b"1", b"x")])
-
-
-class StoreConformance(PlaceConformance):
-    """The tests of one kind of store, and of its places."""
-
-    @abstractmethod
-    def open_store(self, folder: Path) -> Store:
-        """A new object for the one store in the folder."""
-
-    def open(self, folder: Path) -> Place:
-        return self.open_store(folder).place("one")
-
-    def test_places_of_one_store_do_not_meet(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        require(store.keys() == [], "an empty store has places")
-        one, two = store.place("one"), store.place("Zwei / 2 'é%#")
-        begun(one, Row("a", b"1", b"x"))
-        require(two.mark() is None and two.read() is None, "a place has another's content")
-        begun(two, Row("a", b"1", b"y"), life="other")
-        two.commit(Batch(2, b"second", [], whole=True), "other")
-        _holds(one, Mark("old", 1), b"first", [Row("a", b"1", b"x")])
-        _holds(two, Mark("other", 2), b"second", [])
-        require(self.open_store(tmp_path).keys() == ["Zwei / 2 'é%#", "one"], "keys are wrong")
-        store.place("empty")
-        store.close()
-        require(self.open_store(tmp_path).keys() == ["Zwei / 2 'é%#", "one"], "keys are wrong")
-
-    def test_keys_that_are_no_text_are_refused(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        for key in ("", "x" * 61, "a\nb", 7):
-            try:
-                store.place(key)  # type: ignore[arg-type]
-            except ArgumentError:
-                continue
-            require(False, f"a place is named {key!r}")
-
-    def test_a_batch_that_is_refused_leaves_the_others_alone(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        places = [store.place(key) for key in ("one", "two", "three", "four")]
-        for place in places[:3]:
-            begun(place, Row("a", b"1", b"x"))
-        row = Row("a", b"2", b"y")
-        errors = store.commit_all(
-            [
-                (places[0], Batch(2, b"second", [row]), "old"),
-                (places[1], Batch(2, b"second", [row]), "another"),
-                (places[2], Batch(2, b"second", [row], whole=True), "old"),
-                (places[3], Batch(1, b"second", [row], whole=True), "new"),
-                (places[0], Batch(3, b"third", []), "old"),
-            ]
-        )
-        told = [None if error is None else type(error) for error in errors]
-        require(told == [None, ClaimError, None, None, None], f"the batches' errors are {told}")
-        store = self.open_store(tmp_path)
-        _holds(store.place("one"), Mark("old", 3), b"third", [Row("a", b"1", b"x"), row])
-        _holds(store.place("two"), Mark("old", 1), b"first", [Row("a", b"1", b"x")])
-        _holds(store.place("three"), Mark("old", 2), b"second", [row])
-        _holds(store.place("four"), Mark("new", 1), b"second", [row])
-        require(store.commit_all([]) == [], "no batches have errors")
-
-    def test_forked_processes_write_at_the_same_time(self, tmp_path: Path) -> None:
-        if not hasattr(os, "fork"):
-            return
-        store, last = self.open_store(tmp_path), 100
-        keys = ["one", "two", "three"]
-        for key in keys:
-            begun(store.place(key))
-
-        def write(key: str, told: Callable[[int], None]) -> None:
-            for number in range(2, last + 1):
-                store.place(key).commit(Batch(number, b"head", [Row("a", b"1", b"x")]), "old")
-            told(last)
-            store.close()
-
-        children = [_Forked(partial(write, key)) for key in keys[1:]]
-        write(keys[0], lambda number: None)
-        ended = [child.ended() for child in children]
-        require(ended == [(last, False)] * 2, f"of {last} batches, children wrote {ended}")
-        for key in keys:
-            place = self.open_store(tmp_path).place(key)
-            _holds(place, Mark("old", last), b"head", [Row("a", b"1", b"x")])
-
-    def test_a_store_that_was_closed_goes_on(self, tmp_path: Path) -> None:
-        store = self.open_store(tmp_path)
-        place = begun(store.place("one"))
-        store.close()
-        store.close()
-        place.commit(Batch(2, b"second", []), "old")
-        require(store.keys() == ["one"], "keys are wrong")
+        require_held(self.open(tmp_path), Mark("old", 3), b"third", [Row("a", b"1", b"x")])
 
 
 # Steps of the tests ---------------------------------------------------------------------------
@@ -408,7 +317,8 @@ def refused(place: Place, held: Mark, heir: str) -> bool:
     return False
 
 
-def _holds(place: Place, mark: Mark, head: bytes, rows: Iterable[Row]) -> None:
+def require_held(place: Place, mark: Mark, head: bytes, rows: Iterable[Row]) -> None:
+    """Raise an AssertionError unless a place holds exactly this."""
     held = place.read()
     require(held is not None, "nothing is read")
     if held is not None:
@@ -465,7 +375,7 @@ def _crash(action: Callable[[], None]) -> None:
     require(False, "a batch was written whose rows cannot be read")
 
 
-# Processes ------------------------------------------------------------------------------------
+# What killed processes write ------------------------------------------------------------------
 
 
 def _changes(number: int) -> Content:
@@ -484,41 +394,6 @@ def _after(number: int) -> Content:
     return {**content, **{key: to for key, to in _changes(number).items() if to is not None}}
 
 
-class _Forked:
-    """A forked process that works, and tells numbers."""
-
-    def __init__(self, work: Work) -> None:
-        reading, writing = os.pipe()
-        self.process = os.fork()
-        if self.process == 0:
-            _work(work, writing)
-        os.close(writing)
-        self.told = os.fdopen(reading, "rb")
-
-    def ended(self) -> tuple[int, bool]:
-        """Wait for the end.
-
-        Returns:
-            The last number that the process told, or 0, and whether it was killed.
-        """
-        with self.told:
-            numbers = self.told.read().split()
-        _, status = os.waitpid(self.process, 0)
-        return int(numbers[-1]) if numbers else 0, os.WIFSIGNALED(status)
-
-
-def _work(work: Work, writing: int) -> NoReturn:
-    def told(number: int) -> None:
-        os.write(writing, b"%d\n" % number)
-
-    try:
-        work(told)
-    except BaseException as error:
-        os.write(2, f"{type(error).__name__}: {error}\n".encode())
-    finally:
-        os._exit(0)
-
-
 def _taken_over(place: Place, heir: str) -> int:
     """Claim the place of a process that was killed, and return the number of the next batch."""
     while True:  # the last batch of the killed process may arrive late
@@ -526,19 +401,3 @@ def _taken_over(place: Place, heir: str) -> int:
         place.release(mark.life)
         if not refused(place, mark, heir):
             return mark.number + 1
-
-
-def _killed(work: Work, rng: random.Random, early: bool) -> int:
-    """Let a process work, and kill it: early, or after it has told a number.
-
-    Returns:
-        The last number that it told, or 0.
-    """
-    child, first = _Forked(work), b""
-    if not early:
-        first = child.told.readline()
-    time.sleep(rng.uniform(0.0, 0.05))
-    os.kill(child.process, signal.SIGKILL)
-    number, by_signal = child.ended()
-    require(by_signal, "a process ended with an error, which it has printed")
-    return max(number, int(first or 0))
