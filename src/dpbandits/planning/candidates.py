@@ -9,7 +9,7 @@ from typing import Any
 
 from ..algorithms import Adversarial, FrozenEXP4
 from ..policies import Policy, Preset, registered
-from ..policies.problem import written
+from ..policies.defaults import written
 from ..privacy.budgets import Budget
 from ..protocol import no_arm
 from ..simulation.simulating import what_is_taken

@@ -5,13 +5,14 @@ from ..session import ArmEstimates, Decision, Diagnostics, Estimates, Options, R
 from ..session.holdout import Holdout
 from .batches import batch_of
 from .chooser import Chooser
+from .defaults import DEFAULTS, Default
 from .holdout import HeldOut
 from .loading import load
 from .parts import Part, part
 from .policy import Policy
 from .presets import Composition, Preset, given, like
 from .privacy_card import PrivacyCard
-from .problem import DEFAULTS, DecisionProblem, Default, default_for
+from .problem import DecisionProblem, default_for
 from .registry import composed, find, preset, register, registered
 from .restoring import restore
 

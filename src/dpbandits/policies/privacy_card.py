@@ -22,8 +22,8 @@ from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger
 from ..validation import upward
 from .card_numbers import CURRENCIES, constants_of, ledger_of, releases_in, unit_of
+from .defaults import DEFAULTS
 from .parts import Part
-from .problem import DEFAULTS
 from .sums import at_the_end
 
 Policy = Any  # whose module imports this one
