@@ -213,7 +213,7 @@ def main(folder: Path) -> None:
     from starlette.requests import Request
     from starlette.routing import Route
 
-    from dpbandits.service import app, experiment, http, server
+    from dpbandits.service import app, client_calls, http, server
     from dpbandits.service.declaration import Declaration
 
     server.tune()
@@ -221,7 +221,7 @@ def main(folder: Path) -> None:
         Declaration.read({"name": NAMES[case], "allow_simulation": True, **words})
         for case, words in {**DECLARED, **LEARNING}.items()
     ]
-    _free_of_charge(experiment.Experiment)
+    _free_of_charge(client_calls.ClientCalls)
     service = server.service_of(server.Settings(f"sqlite:///{folder}/policies.db"))
 
     async def begin() -> None:
@@ -253,10 +253,10 @@ def _free_of_charge(kind: type) -> None:
     real = kind._chosen
 
     def chosen(self, asked, now):  # type: ignore[no-untyped-def]
-        if self.name != NAMES["free"]:
+        if self._experiment.name != NAMES["free"]:
             return real(self, asked, now)
-        session = self.policy.session
-        return Decision(0, 1.0, self._replies.aside, False, session.life).sealed(session.seal)
+        session = self._policy.session
+        return Decision(0, 1.0, self.replies.aside, False, session.life).sealed(session.seal)
 
     kind._chosen = chosen
 

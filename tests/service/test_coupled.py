@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 from services import KINDS, NOISY, Clock, Served, asked_of
 
-from dpbandits.service import app, experiment, views
+from dpbandits.service import app, client_calls, views
 from dpbandits.service import log as log_module
 from dpbandits.stores import tokens
 from dpbandits.stores.addresses import store_at
@@ -208,18 +208,18 @@ def test_when_releases_come_is_the_same_whatever_was_answered(kind, tmp_path, mo
 
 
 def leak_in_replies(monkeypatch):
-    real = experiment.Experiment.reward
+    real = client_calls.ClientCalls.reward
 
     def reward(self, *given):
         before = self.repeats
         taken = real(self, *given)
         return taken._replace(why="again") if self.repeats > before else taken
 
-    monkeypatch.setattr(experiment.Experiment, "reward", reward)
+    monkeypatch.setattr(client_calls.ClientCalls, "reward", reward)
 
 
 def leak_in_status(monkeypatch):
-    real = experiment.Experiment.reward
+    real = client_calls.ClientCalls.reward
 
     def reward(self, *given):
         before = self.repeats
@@ -228,7 +228,7 @@ def leak_in_status(monkeypatch):
             raise app.Problem(409, "answered", "There is another reward.")
         return taken
 
-    monkeypatch.setattr(experiment.Experiment, "reward", reward)
+    monkeypatch.setattr(client_calls.ClientCalls, "reward", reward)
 
 
 def leak_in_views(monkeypatch):
@@ -241,13 +241,13 @@ def leak_in_views(monkeypatch):
 
 
 def leak_in_the_log(monkeypatch):
-    real = experiment.Experiment.reward
+    real = client_calls.ClientCalls.reward
 
     def reward(self, *given):
         log_module.log("reward")
         return real(self, *given)
 
-    monkeypatch.setattr(experiment.Experiment, "reward", reward)
+    monkeypatch.setattr(client_calls.ClientCalls, "reward", reward)
 
 
 LEAKS = {

@@ -231,17 +231,17 @@ def test_noise_is_not_drawn_again_for_a_commit_that_failed(served, store):
 
 
 def test_a_defect_of_an_experiment_is_its_own(served, trial, monkeypatch, capsys):
-    from dpbandits.service.experiment import Experiment
+    from dpbandits.service.client_calls import ClientCalls
 
     other = served.declare(**{**ARMS, "name": "other"})
-    real = Experiment.decide
+    real = ClientCalls.decide
 
     def decide(self, *given):
-        if self.name == "trial":
+        if self._experiment.name == "trial":
             raise ZeroDivisionError("secret")
         return real(self, *given)
 
-    monkeypatch.setattr(Experiment, "decide", decide)
+    monkeypatch.setattr(ClientCalls, "decide", decide)
     told = trial.decide(500)
     assert "secret" not in str(told)
     results = trial.post("/decisions/batch", 200, decisions=[{}]).told["results"]

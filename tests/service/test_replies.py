@@ -25,11 +25,11 @@ def remembered(one):
 def test_decisions_are_forgotten_after_their_deadlines(within):
     one = experiment(answers_within=within)
     for i in range(20):
-        one.decide(Asked(f"d{i}"), 100.0 * i)
+        one.clients.decide(Asked(f"d{i}"), 100.0 * i)
     assert 0 < remembered(one) < 10
-    one.reward(1.0, "d19", None, None, 1_901.0)
+    one.clients.reward(1.0, "d19", None, None, 1_901.0)
     with pytest.raises(Problem) as refused:
-        one.reward(1.0, "d0", None, None, 1_901.0)
+        one.clients.reward(1.0, "d0", None, None, 1_901.0)
     assert refused.value.status == 404
 
 
@@ -38,17 +38,17 @@ def test_open_decisions_are_never_forgotten_and_others_are_refused_meanwhile(mon
     monkeypatch.setattr(replies, "MOST", 10)
     one = experiment(answers_within=within)
     for i in range(10):
-        one.decide(Asked(f"d{i}", deferred=i == 0), 1.0)
+        one.clients.decide(Asked(f"d{i}", deferred=i == 0), 1.0)
     with pytest.raises(Problem) as refused:
-        one.decide(Asked("d10"), 1.0)
+        one.clients.decide(Asked("d10"), 1.0)
     assert (refused.value.status, refused.value.kind) == (503, "full")
-    assert one.decide(Asked("d3"), 2.0).decision_id == "d3"  # repeated
+    assert one.clients.decide(Asked("d3"), 2.0).decision_id == "d3"  # repeated
     with pytest.raises(Problem) as refused:
-        one.reward(1.0, "d0", None, None, 3.0)
+        one.clients.reward(1.0, "d0", None, None, 3.0)
     assert refused.value.kind == "not-active"
     if isinstance(within, str):
         one.tick(1_000.0)
-        assert one.decide(Asked("d10"), 1_000.0).recorded
+        assert one.clients.decide(Asked("d10"), 1_000.0).recorded
 
 
 def test_of_unrecorded_decisions_the_oldest_go_first(monkeypatch):
@@ -56,7 +56,7 @@ def test_of_unrecorded_decisions_the_oldest_go_first(monkeypatch):
     one = experiment()
     one.change_status("paused", "me", "trial", 0.0)
     for i in range(9):
-        assert one.decide(Asked(f"d{i}"), 1.0).arm_name == "a"
+        assert one.clients.decide(Asked(f"d{i}"), 1.0).arm_name == "a"
     assert remembered(one) == 5
     one.tick(12.0)
     assert remembered(one) == 0
@@ -65,15 +65,15 @@ def test_of_unrecorded_decisions_the_oldest_go_first(monkeypatch):
 def test_a_restart_remembers_the_same_decisions():
     one = experiment(answers_within="1min")
     for i in range(5):
-        one.decide(Asked(f"d{i}", unit=f"person {i % 2}"), float(i))
+        one.clients.decide(Asked(f"d{i}", unit=f"person {i % 2}"), float(i))
     one.change_status("paused", "me", "trial", 5.0)
-    one.decide(Asked("aside"), 6.0)
+    one.clients.decide(Asked("aside"), 6.0)
     again = replies.Replies(one.policy, 10.0)
     assert again.aside == 1
     for name in ("d0", "d4", "aside"):
         found = again.find(name)
         assert found is not None
-        assert repr(found) == repr(one._replies.find(name))  # nan is not itself
+        assert repr(found) == repr(one.clients.replies.find(name))  # nan is not itself
     again.forget(1_000.0)
     assert remembered(one) == 0
 
@@ -81,9 +81,9 @@ def test_a_restart_remembers_the_same_decisions():
 def test_erasing_a_person_reads_their_decisions_alone(monkeypatch):
     one = experiment(answers_within="1h")
     for i in range(600):
-        one.decide(Asked(f"d{i}", unit=None if i % 3 == 0 else i % 300), float(i))
+        one.clients.decide(Asked(f"d{i}", unit=None if i % 3 == 0 else i % 300), float(i))
     one.change_status("paused", "me", "trial", 600.0)
-    one.decide(Asked("aside", unit=7), 600.0)
+    one.clients.decide(Asked("aside", unit=7), 600.0)
     again = replies.Replies(one.policy, 10.0)  # as after a restart
     read, real = [], replies.Remembered.read
     monkeypatch.setattr(replies.Remembered, "read", lambda row: read.append(row) or real(row))
@@ -94,8 +94,8 @@ def test_erasing_a_person_reads_their_decisions_alone(monkeypatch):
     assert one.erase(7, "me", "asked", 601.0) == 3
     assert len(read) <= 10
     assert one.erase(7, "me", "asked", 601.0) == 0
-    one._replies.forget(10_000.0)
-    assert not one._replies._by_unit
+    one.clients.replies.forget(10_000.0)
+    assert not one.clients.replies._by_unit
 
 
 def test_operations_that_are_repeated_are_done_once():
@@ -129,7 +129,7 @@ def test_operations_are_repeated_likewise_after_the_breaker_has_tripped():
 def test_tokens_of_the_baseline_are_no_tokens_of_the_policy():
     one = experiment()
     one.change_status("paused", "me", "trial", 0.0)
-    tokens = {one.decide(Asked(f"d{i}"), 1.0).token for i in range(3)}
+    tokens = {one.clients.decide(Asked(f"d{i}"), 1.0).token for i in range(3)}
     one.change_status("running", "me", "trial", 2.0)
-    tokens |= {one.decide(Asked(f"e{i}"), 2.0).token for i in range(3)}
+    tokens |= {one.clients.decide(Asked(f"e{i}"), 2.0).token for i in range(3)}
     assert len(tokens) == 6

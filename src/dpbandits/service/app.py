@@ -183,7 +183,9 @@ class _Calls:
 
     async def decide(self, request: Request, key: Key) -> Response:
         asked = _asked(read(_decision, await body_of(request)))
-        made = await self._service.ask(request, key, lambda one, now: one.decide(asked, now))
+        made = await self._service.ask(
+            request, key, lambda one, now: one.clients.decide(asked, now)
+        )
         return _json(made._asdict())
 
     async def reward(self, request: Request, key: Key) -> Response:
@@ -212,13 +214,17 @@ class _Calls:
     async def activate(self, request: Request, key: Key) -> Response:
         named = read(_named, await body_of(request))
         ids = named.decision_id, named.token
-        taken = await self._service.ask(request, key, lambda one, now: one.activate(*ids, now))
+        taken = await self._service.ask(
+            request, key, lambda one, now: one.clients.activate(*ids, now)
+        )
         return _json(taken._asdict())
 
     async def cancel(self, request: Request, key: Key) -> Response:
         named = read(_named, await body_of(request))
         ids = named.decision_id, named.token
-        taken = await self._service.ask(request, key, lambda one, now: one.cancel(*ids, now))
+        taken = await self._service.ask(
+            request, key, lambda one, now: one.clients.cancel(*ids, now)
+        )
         return _json(taken._asdict())
 
     # Experiments ------------------------------------------------------------------------------
@@ -431,11 +437,13 @@ def _asked(read: DecisionRequest) -> Asked:
 
 
 def _deciding(asked: Asked) -> Call:
-    return lambda one, now: one.decide(asked, now)
+    return lambda one, now: one.clients.decide(asked, now)
 
 
 def _taking(read: RewardRequest) -> Call:
-    return lambda one, now: one.reward(read.reward, read.decision_id, read.token, read.arm, now)
+    return lambda one, now: one.clients.reward(
+        read.reward, read.decision_id, read.token, read.arm, now
+    )
 
 
 def _item(result: Any, status: int) -> dict[str, Any]:

@@ -90,7 +90,7 @@ class Facts:
             changes_arms=_changes_arms(policy),
             changes=one.changes,
             diagnostics=policy.diagnostics,
-            repeats=one.repeats,
+            repeats=one.clients.repeats,
         )
 
     @property
