@@ -19,8 +19,8 @@ from mkdocs.structure.pages import Page
 from nbclient import NotebookClient
 from nbconvert import MarkdownExporter
 from pictures import bias
+from rooms import INHERITS, presets, rooms, table_of_names, table_of_others, table_of_presets
 from rooms import Page as RoomPage
-from rooms import presets, rooms, table_of_names, table_of_others, table_of_presets
 
 from dpbandits.cli.modest_audits import modest_audits
 from dpbandits.cli.promises import write_cards
@@ -186,11 +186,17 @@ def reference_pages() -> dict[str, str]:
         for page in pages:
             file = file_of(page)
             made[f"reference/{file}"] = f"# {page.title}\n\n{page.intro}\n\n" + "".join(
-                f"::: {name}\n\n{beside(name)}" for name in page.names
+                f"{place_of(name)}\n{beside(name)}" for name in page.names
             )
             shown = ", ".join(f"[`{name.rpartition('.')[2]}`][{name}]" for name in page.names)
             index += f"* [{page.title}]({file}): {shown}\n"
     return {"reference/index.md": index, **made}
+
+
+def place_of(name: str) -> str:
+    """Where the docstring of a name stands, with inherited methods for classes in ``INHERITS``."""
+    options = "    options:\n      inherited_members: true\n" if name in INHERITS else ""
+    return f"::: {name}\n{options}"
 
 
 def file_of(page: RoomPage) -> str:

@@ -22,6 +22,8 @@ INNER = {
 ALGORITHMS, PARTS, POLICIES, PRIVACY = (
     f"dpbandits.{room}" for room in ("algorithms", "parts", "policies", "privacy")
 )
+# Classes whose methods are also in bases that no page shows.
+INHERITS = {f"{POLICIES}.Policy"}
 
 
 class Page(NamedTuple):
