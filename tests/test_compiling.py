@@ -12,7 +12,8 @@ from numba.core import compiler, errors
 
 from dpbandits.calls import _DIGEST, _Drawing, addresses_of, generator_at
 from dpbandits.compiling import WholeCompiler
-from dpbandits.kernel import _Linked, entry
+from dpbandits.kernel import entry
+from dpbandits.kernel_cache import KERNELS
 from test_kernel import run_anew
 
 SHAPES = [0.01, 0.3, 1.0, 1.5, 7.0, 300.0]
@@ -176,7 +177,7 @@ CALLERS = """
 import sys
 import numba
 from dpbandits.calls import addresses_of
-from dpbandits.kernel import _Linked, entry, kernel
+from dpbandits.kernel import entry, kernel
 @kernel
 def twice(x):
     return 2 * x
@@ -218,4 +219,4 @@ def test_a_copy_of_a_kernel_does_not_displace_it():
     kept = entry(_alone)
     copy = pickle.loads(cloudpickle.dumps(kept))
     assert copy is not kept
-    assert _Linked.known[kept._digest] is kept
+    assert KERNELS[kept._digest] is kept

@@ -1,4 +1,4 @@
-"""The decorators for compiled code, and their cache.
+"""The decorators for compiled code.
 
 ``@kernel`` compiles a function with numba for use by other compiled code.  It works on given arrays
 and keeps no count of references to them.  This makes a loop of small kernels twice as fast, but a
@@ -8,31 +8,19 @@ once.  ``@entry`` is called from Python with a random generator. ``bind`` compil
 template with other kernels as its globals.  A loop is compiled once per algorithm, and the next
 process finds it again.  ``interpreted`` makes this copy in plain Python.
 
-The cache is ours because numba's own goes stale when a callee in another file changes, and never
-hits when functions travel as arguments.  An entry is addressed by a digest of the function's
-bytecode, its constants and every kernel it calls.  Any change of these changes the address, so no
-entry has to be invalidated.  An entry that cannot be read is a miss; a folder that cannot be
-written means that nothing is cached.  Entries are code that runs: if other users can change them,
-by the rule of ``folders``, the cache is neither read nor written.  All that this package needs of
-numba's private attributes stands here, in ``compiling`` and in ``calls``.
+A kernel is known by a digest of its bytecode, its constants and every kernel it calls.
+``kernel_cache`` keeps its machine code under this digest.  All that this package needs of numba's
+private attributes stands here, in ``compiling``, in ``kernel_cache`` and in ``calls``.
 """
 
 from __future__ import annotations
 
 import builtins
-import contextlib
 import dis
 import hashlib
 import math
-import os
-import pickle
-import shlex
-import stat
 import sys
-import tempfile
 import types
-import warnings
-import weakref
 from collections.abc import Callable, Mapping
 from functools import cache, cached_property
 from pathlib import Path
@@ -40,19 +28,16 @@ from typing import Any, ClassVar
 
 import numba
 import numpy as np
-import platformdirs
-from numba.core import caching, compiler, config, event, serialize, sigutils
+from numba.core import config, event, sigutils
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
 from . import compiling
-from .compiling import Part, PartCompiler, WholeCompiler, describe_type, handle
-from .errors import CacheWarning
-from .folders import Fault, fault_of, fault_of_folder, make_private
+from .compiling import PartCompiler, WholeCompiler
+from .kernel_cache import KERNELS, OUTLINED, KernelCache, cache_folder
 
 _FORMAT = "dpbandits-kernel-7"
 _PASSES = hashlib.sha256(Path(compiling.__file__).read_bytes()).hexdigest()
-_CHECKSUM_BYTES = 32
 
 Kernel = Callable[..., Any]
 # What kernels work on.
@@ -150,26 +135,6 @@ def plain(function: Kernel) -> Kernel:
     return getattr(function, "py_func", function)
 
 
-def cache_folder() -> Path:
-    """The folder of compiled kernels: ``$DPBANDITS_CACHE_DIR``, else the user's cache folder.
-
-    It is used if it and all folders above it belong to this user or to root and only their owners
-    may write to them, where sticky folders such as ``/tmp`` may stand above it.  Otherwise a
-    ``CacheWarning`` says so once, and kernels are compiled in memory.
-    """
-    default = Path(platformdirs.user_cache_dir("dpbandits", appauthor=False)) / "kernels"
-    return Path(os.environ.get("DPBANDITS_CACHE_DIR") or default)
-
-
-def cache_refusal(folder: Path) -> str | None:
-    """Why a folder is no cache of compiled code, and what to do; None if it may be one."""
-    try:
-        fault = fault_of_folder(folder)
-    except OSError:  # it is still to be made, or cannot be used anyway
-        return None
-    return _refusal(folder, fault) if fault else None
-
-
 # Kinds of kernels ------------------------------------------------------------------------------
 
 
@@ -180,14 +145,12 @@ class _Linked(CPUDispatcher):
     _compiles: ClassVar[Any] = PartCompiler
     _digest: str
 
-    known: ClassVar[weakref.WeakValueDictionary[str, _Linked]] = weakref.WeakValueDictionary()
-
     def __init__(self, source: Any, digest: str) -> None:
         options = {"nopython": True, "nogil": True, **self._options}
         super().__init__(source, targetoptions=options, pipeline_class=self._compiles)
         self._digest = digest
-        _Linked.known.setdefault(digest, self)  # not a copy, which may soon be gone
-        self._cache = _KernelCache(cache_folder(), digest)
+        KERNELS.setdefault(digest, self)  # not a copy, which may soon be gone
+        self._cache = KernelCache(cache_folder(), digest)
 
     @property
     def _kind(self) -> type:
@@ -235,7 +198,7 @@ class _Outlined(_Linked):
     """A kernel whose callers know its symbol only.
 
     One linker serves the whole process, so a symbol is found once its kernel is compiled or loaded.
-    ``_KernelCache`` compiles or loads it before any of its callers.
+    ``KernelCache`` compiles or loads it before any of its callers.
     """
 
     _compiles = WholeCompiler
@@ -245,16 +208,13 @@ class _Outlined(_Linked):
         # Registered anew without its library, whose code callers would link.
         self.targetctx.remove_user_function(cres.entry_point)
         self.targetctx.insert_user_function(cres.entry_point, cres.fndesc, ())
-        _OUTLINED[cres.fndesc.mangled_name] = self._digest, cres.signature.args
+        OUTLINED[cres.fndesc.mangled_name] = self._digest, cres.signature.args
 
 
 class _Entry(_Linked):
     _options: ClassVar = {"_nrt": True, "no_cfunc_wrapper": True}
     _compiles = WholeCompiler
     __call__ = CPUDispatcher.__call__
-
-
-_OUTLINED: dict[str, tuple[str, Any]] = {}  # symbol -> digest and argument types
 
 
 def _build(function: Any, kernels: dict[str, Kernel], kind: type[_Linked]) -> Kernel:
@@ -377,172 +337,4 @@ def _describe(value: Any, function: Any) -> str:
     raise TypeError(
         f"{function.__qualname__} uses {value!r}, and the kernel cache would not notice its"
         " changes: make the function a kernel"
-    )
-
-
-# The cache -------------------------------------------------------------------------------------
-
-
-class _KernelCache(caching._Cache):
-    """Compiled code under ``folder/digest/``, one checksummed file per signature."""
-
-    # Cache folders that this process has looked at, and whether it uses them.
-    _used: ClassVar[dict[Path, bool]] = {}
-
-    def __init__(self, folder: Path, digest: str) -> None:
-        self._root = folder
-        self._folder = folder / digest[:2] / digest
-
-    @property
-    def cache_path(self) -> str:
-        return str(self._folder)
-
-    def enable(self) -> None: ...
-    def disable(self) -> None: ...
-    def flush(self) -> None: ...
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        target_context.refresh()
-        content = self._read(self._file(sig, target_context.codegen()))
-        if content is None:
-            return None
-        try:
-            checksum, payload = content[:_CHECKSUM_BYTES], content[_CHECKSUM_BYTES:]
-            if hashlib.sha256(payload).digest() != checksum:
-                return None
-            symbols, parts = pickle.loads(payload)
-            if not all(_is_linked(*symbol) for symbol in symbols):
-                return None
-            result = _rebuilt(target_context, *parts)
-        except Exception:  # whatever is wrong with an entry, compiling anew is right
-            return None
-        # A named tuple that was defined in a notebook comes back as another class, and would match
-        # no call.
-        return result if result.signature.args == tuple(sig) else None
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        if data.library.has_dynamic_globals or any(not lifted.can_cache for lifted in data.lifted):
-            return
-        used = [f.name for f in data.library._final_module.functions if f.is_declaration]
-        symbols = [(name, *_OUTLINED[name]) for name in used if name in _OUTLINED]
-        if self._may_be_used() is False:
-            return
-        payload = serialize.dumps((symbols, data._reduce()))
-        try:
-            make_private(self._folder)
-            if not self._safe():
-                return
-            handle, name = tempfile.mkstemp(dir=self._folder)
-        except OSError:
-            return
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(hashlib.sha256(payload).digest() + payload)
-            os.replace(name, self._file(sig, data.codegen))
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-
-    def _read(self, file: Path) -> bytes | None:
-        """The content of an entry; None if there is none, or others could have written it."""
-        try:
-            if not self._safe():
-                return None
-            with file.open("rb") as opened:
-                if fault := fault_of(file, os.fstat(opened.fileno())):
-                    self._refuse(fault)
-                    return None
-                return opened.read()
-        except OSError:
-            return None
-
-    def _safe(self) -> bool:
-        """Whether the folder of entries is there, and only this user or root can change it.
-
-        Raises:
-            OSError: it is not there.
-        """
-        if not self._may_be_used():
-            return False
-        for folder in (self._folder.parent, self._folder):
-            status = folder.lstat()
-            if not stat.S_ISDIR(status.st_mode):
-                return False
-            if fault := fault_of(folder, status):
-                self._refuse(fault)
-                return False
-        return True
-
-    def _may_be_used(self) -> bool | None:
-        """Whether the cache folder keeps the rule, looked at once; None if there is no folder."""
-        try:
-            root = self._root.absolute()
-            if root not in self._used:
-                fault = fault_of_folder(root)
-                self._used[root] = True
-                if fault:
-                    self._refuse(fault)
-            return self._used[root]
-        except OSError:
-            return None
-
-    def _refuse(self, fault: Fault) -> None:
-        self._used[self._root.absolute()] = False
-        warnings.warn(_refusal(self._root, fault), CacheWarning, stacklevel=2)
-
-    def _file(self, sig: Any, codegen: Any) -> Path:
-        key = repr(([describe_type(kind) for kind in sig], codegen.magic_tuple()))
-        return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()}.kernel"
-
-
-def _refusal(folder: Path, fault: Fault) -> str:
-    remedy = ""
-    if folder in fault.place.parents:
-        remedy = "empty the cache folder, or "
-    elif fault.closable:
-        remedy = f"run `chmod go-w {shlex.quote(str(fault.place))}`, or "
-    return (
-        f"the cache folder {folder} is not used: {fault.place} {fault.reason}, and others may"
-        f" have put code there. To use a cache, {remedy}set DPBANDITS_CACHE_DIR to a folder of"
-        " your own"
-    )
-
-
-def _is_linked(symbol: str, digest: str, arguments: Any) -> bool:
-    """Whether an outlined kernel stands under that symbol; compiles or loads it if need be."""
-    if symbol not in _OUTLINED:
-        _Linked.known[digest].compile(arguments)
-    return symbol in _OUTLINED
-
-
-def _at_hand(digest: str, arguments: Any, symbol: str) -> Any:
-    """The code of a part; compiles or loads it if need be.
-
-    Raises:
-        LookupError: it has another symbol, which numba also makes of the options of callers.
-    """
-    found = _Linked.known[digest]
-    found.compile(arguments)
-    result = found.overloads[arguments]
-    if result.fndesc.mangled_name != symbol:
-        raise LookupError(symbol)
-    return result.library
-
-
-def _rebuilt(target: Any, library: Any, described: Any, environment: Any, *rest: Any) -> Any:
-    """A compiled function, as it was before it was written."""
-    if library[1] == "object":
-        return compiler.CompileResult._rebuild(target, library, described, environment, *rest)
-    part = Part.read(target, library, _at_hand)
-    return compiler.compile_result(
-        target_context=target,
-        typing_context=target.typing_context,
-        library=part,
-        environment=environment,
-        entry_point=handle(described, environment, part),
-        fndesc=described,
-        signature=rest[0],
-        objectmode=rest[1],
-        lifted=rest[2],
-        reload_init=rest[4],
     )

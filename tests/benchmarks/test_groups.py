@@ -20,7 +20,7 @@ from benchmarks import __main__ as command
 from benchmarks import glm, horizon, linear, searches, simulation, startup
 from benchmarks.timing import Row, scaled
 from dpbandits.environments import Bernoulli
-from dpbandits.kernel import cache_folder
+from dpbandits.kernel_cache import cache_folder
 from dpbandits.policies import registered
 from dpbandits.privacy import PureDP
 

@@ -113,6 +113,7 @@ _UP = [
     "html",
     "folders",
     "compiling",
+    "kernel_cache",
     "kernel",
     "calls",
     "privacy",

@@ -14,7 +14,7 @@ def announce_compilation() -> None:
     """Announce compilation if the cache is empty: even building a policy compiles parts of it."""
     from numba.core import config
 
-    from ..kernel import cache_folder, cache_refusal
+    from ..kernel_cache import cache_folder, cache_refusal
 
     folder = cache_folder()
     if config.DISABLE_JIT:

@@ -34,7 +34,7 @@ def warm(
     For a study, this compiles its simulations.  For a policy, it compiles `pull` and `update` of an
     example with default arguments.
     """
-    from ..kernel import cache_folder, cache_refusal
+    from ..kernel_cache import cache_folder, cache_refusal
 
     with clear_errors():
         folder = cache_folder()
@@ -55,7 +55,7 @@ def warm(
 
 
 def _kept() -> int:
-    from ..kernel import cache_folder
+    from ..kernel_cache import cache_folder
 
     return sum(1 for _ in cache_folder().rglob("*.kernel"))
 

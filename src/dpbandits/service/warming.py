@@ -20,7 +20,7 @@ import numpy as np
 
 from .. import __version__
 from ..errors import BudgetExhausted
-from ..kernel import cache_folder
+from ..kernel_cache import cache_folder
 from ..policies import Policy
 from ..shuffle import Messages
 from .declaration import Declaration, DeclarationError, as_json
