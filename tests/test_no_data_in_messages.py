@@ -27,7 +27,7 @@ import dpbandits as dpb
 import dpbandits.environments as worlds
 from dpbandits import glm, shuffle
 from dpbandits.algorithms.bases.shuffled import RewardDevice
-from dpbandits.algorithms.hidden.local import Device
+from dpbandits.algorithms.hidden.choosing_devices import Device
 from dpbandits.cli import app
 from dpbandits.papers.dgs import LinUCBDGS
 from dpbandits.policies import registered

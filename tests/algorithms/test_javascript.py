@@ -19,9 +19,8 @@ from scipy import stats
 from sides import tireless
 
 import dpbandits as dpb
+from dpbandits.algorithms.hidden.choosing_devices import Device, ShuffledDevice
 from dpbandits.algorithms.hidden.drawing import draw
-from dpbandits.algorithms.hidden.local import Device
-from dpbandits.algorithms.hidden.shuffled import ShuffledDevice
 from dpbandits.parts import Divergence, Optimism, Sampling
 from dpbandits.policies import Chooser
 from dpbandits.privacy import exact

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from scripts import Engine, chromium, in_node, opened
 
 import dpbandits as dpb
-from dpbandits.algorithms.hidden.local import Device
+from dpbandits.algorithms.hidden.choosing_devices import Device
 
 # A server, a shuffler and a storage; ``fates`` are the statuses of coming messages.
 WORLD = """

@@ -13,7 +13,7 @@ from scipy import stats
 from sides import tireless
 
 import dpbandits as dpb
-from dpbandits.algorithms.hidden.local import Device
+from dpbandits.algorithms.hidden.choosing_devices import Device
 from dpbandits.policies import Chooser
 from dpbandits.privacy import exact
 

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from scripts import ENGINES, Engine, source
 
 import dpbandits as dpb
-from dpbandits.algorithms.hidden.local import Device
+from dpbandits.algorithms.hidden.choosing_devices import Device
 from dpbandits.privacy.exact import uniform
 from dpbandits.shuffle import GaussianReports, ModularSum
 

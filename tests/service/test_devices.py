@@ -78,7 +78,7 @@ def test_true_reports_are_no_more_than_are_left(served, tmp_path, monkeypatch):
     """After those, records hold nothing but noise, however often the device starts anew."""
     records = []
     client = served.declare(name="trial", **LOCAL, max_rounds=2)
-    from dpbandits.algorithms.hidden.local import Device
+    from dpbandits.algorithms.hidden.choosing_devices import Device
 
     keep = Device._record
 

@@ -18,8 +18,9 @@ from .exp4.experts import EXP4, ExpertConversion, Experts, ExpertsLocal, FrozenE
 from .glm.joint import GLMUCBJDP, GLMThompsonJDP, HiddenGLM
 from .glm.local import LDPSGD, HiddenGLMLocal
 from .glm.public import GLM, GLMUCB, GLMThompson
+from .hidden.choosing_devices import Device
 from .hidden.joint import HiddenLinear
-from .hidden.local import Device, HiddenLinearLocal
+from .hidden.local import HiddenLinearLocal
 from .hidden.presets import (
     AdaCOFULJDP,
     LinearIMEDJDP,

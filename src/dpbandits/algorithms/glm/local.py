@@ -29,7 +29,8 @@ from ...privacy.budgets import Budget
 from ...privacy.channels import Hemisphere
 from ..bases.contextual import LONGEST, SHORTEST
 from ..bases.errata import GLM_REPORTS
-from ..hidden.local import Device, LocalPolicy
+from ..hidden.choosing_devices import Device
+from ..hidden.local import LocalPolicy
 from .gradients import DescentParams, descending, look_with, of_reports, project
 from .joint import bounds_on_records, moved_by_replacement
 

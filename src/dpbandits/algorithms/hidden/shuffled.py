@@ -37,12 +37,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Unpack
 
-import numpy as np
-from numpy.typing import ArrayLike
-
 from ...constraints import Choice, Constraints, Flag, Integer
 from ...errors import ArgumentError
-from ...policies import Chooser, Composition, composed
+from ...policies import Composition, composed
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.continual import Counter, Independent, IndependentIntegers
 from ...rooms import papers
@@ -59,8 +56,8 @@ from ..bases.schedules import Schedule
 from ..bases.shuffled import assumed_of_parties
 from ..exploration import Divergence, Optimism, Sampling
 from ..maths.confidence import gaussian_norm, symmetric_norm
+from .choosing_devices import ShuffledDevice
 from .kernels import of_batches
-from .local import Device
 from .model import Params, statistic_size
 from .policy import (
     HiddenOptions,
@@ -87,40 +84,6 @@ def _certifiable(protocol: CertifiedProtocol, level: str, widest: float) -> Cert
         return protocol
     most = widest**2 * people / (amount * heads * (1.0 - heads))
     return replace(protocol, noise=math.floor(protocol.noise * min(1.0, most)))
-
-
-class ShuffledDevice(Device):
-    """Device of ``HiddenLinearShuffled``: it reports messages, labelled by the chooser that it
-    used.
-    """
-
-    def __init__(
-        self,
-        chooser: Chooser,
-        params: Params,
-        randomizer: Randomizer,
-        reward_range: tuple[float, float],
-        default_reward: float,
-        reports: int,
-    ) -> None:
-        super().__init__(chooser, params, randomizer.encode, reward_range, default_reward, reports)
-        self._randomizer, self._version = randomizer, chooser.release
-
-    def choose(self, contexts: ArrayLike) -> int:
-        # The chooser that chooses labels the report, even if the device gets another in between.
-        self._version = self.chooser.release
-        return super().choose(contexts)
-
-    def report(self, reward: float | None = None) -> Any:
-        if self._features is None:  # of nobody, who chose by nothing
-            self._version = self.chooser.release
-        return super().report(reward)
-
-    def _sent(self, record: np.ndarray) -> Messages:
-        return replace(self._randomise(record / self._params.diagonal), version=self._version)
-
-    def _wall(self) -> dict[str, Any]:
-        return {"protocol": self._randomizer.to_dict()}
 
 
 @composed(n_arms=3, dimension=2, horizon=30_000, batch=4)
