@@ -1,4 +1,6 @@
-"""Protocols with a privacy proof in ``certificates``: the least noise that it accepts."""
+"""Protocols with a privacy proof in ``certificates``: the least noise that it accepts, and what it
+proves of much more.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,12 @@ from functools import lru_cache
 from ..errors import ArgumentError
 from ..privacy import ApproxDP, Budget
 from ..validation import choice, integer, real
-from .certificates import DiscreteGaussian, Shifts, Tails, shifts
+from .certificates import WIDEST, DiscreteGaussian, Shifts, Tails, shifts
 from .protocols import LEVELS, Protocol
 
 _LARGEST = 40.0  # epsilon
+_WIDE, _WIDEST = 2.0**13, 0.9 * WIDEST  # steps; proofs for more noise take longer
+_NEVER = 1e-30  # a delta that nobody asks to be less
 
 
 class CertifiedProtocol(Protocol):
@@ -68,6 +72,30 @@ class CertifiedProtocol(Protocol):
     @abstractmethod
     def _hiding(self, people: int) -> Tails | DiscreteGaussian:
         """The noise of so many people, by which one is hidden."""
+
+
+def proved_delta(protocol: CertifiedProtocol, epsilon: float, batches: int, level: str) -> float:
+    """``delta_at``, also of protocols with more noise than a proof can go through."""
+    for widest in (_WIDE, _WIDEST):
+        delta = _provable(protocol, level, widest).delta_at(epsilon, batches, level)
+        if delta < _NEVER:
+            break
+    return delta
+
+
+def proved_epsilon(protocol: CertifiedProtocol, delta: float, batches: int, level: str) -> float:
+    """``epsilon_at``, also of protocols with more noise than a proof can go through."""
+    return _provable(protocol, level, _WIDEST).epsilon_at(delta, batches, level)
+
+
+def _provable(protocol: CertifiedProtocol, level: str, widest: float) -> CertifiedProtocol:
+    """With no more coins than have that standard deviation: those beyond take no privacy away."""
+    amount, heads = protocol.noise_law
+    people = protocol.batch if level == "local" else 1  # of whose coins she has her own
+    if heads == 0.0:  # a discrete Gaussian is no sum of others
+        return protocol
+    most = widest**2 * people / (amount * heads * (1.0 - heads))
+    return replace(protocol, noise=math.floor(protocol.noise * min(1.0, most)))
 
 
 @lru_cache(maxsize=256)  # every chooser makes its policy anew

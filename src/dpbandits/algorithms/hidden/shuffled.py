@@ -44,8 +44,7 @@ from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.continual import Counter, Independent, IndependentIntegers
 from ...rooms import papers
 from ...shuffle import Analyzer, BitSum, GaussianReports, Messages, ModularSum, Randomizer, Shuffler
-from ...shuffle.certificates import WIDEST
-from ...shuffle.certified import CertifiedProtocol
+from ...shuffle.certified import CertifiedProtocol, proved_delta, proved_epsilon
 from ...shuffle.protocols import LEVELS
 from ...shuffle.randomness import seed_of
 from ...validation import integer
@@ -72,18 +71,6 @@ _PROTOCOLS: dict[str, type[CertifiedProtocol]] = {
     "modular": ModularSum,
     "reports": GaussianReports,
 }
-_WIDE, _WIDEST = 2.0**13, 0.9 * WIDEST  # steps; proofs for more noise take longer
-_NEVER = 1e-30  # a delta that nobody asks to be less
-
-
-def _certifiable(protocol: CertifiedProtocol, level: str, widest: float) -> CertifiedProtocol:
-    """With no more coins than have that standard deviation: those beyond take no privacy away."""
-    amount, heads = protocol.noise_law
-    people = protocol.batch if level == "local" else 1  # of whose coins she has her own
-    if heads == 0.0:  # a discrete Gaussian is no sum of others
-        return protocol
-    most = widest**2 * people / (amount * heads * (1.0 - heads))
-    return replace(protocol, noise=math.floor(protocol.noise * min(1.0, most)))
 
 
 @composed(n_arms=3, dimension=2, horizon=30_000, batch=4)
@@ -292,12 +279,7 @@ class HiddenLinearShuffled(HiddenPolicy):
     def _kept(self, budget: ApproxDP) -> float:
         """The delta that is proved of published noise."""
         assert self.protocol is not None
-        for widest in (_WIDE, _WIDEST):
-            protocol = _certifiable(self.protocol, self.level, widest)
-            batches = self.max_rounds or 1
-            if (delta := protocol.delta_at(budget.epsilon, batches, self.level)) < _NEVER:
-                break
-        return delta
+        return proved_delta(self.protocol, budget.epsilon, self.max_rounds or 1, self.level)
 
     @property
     def noise_scale(self) -> float:
@@ -454,7 +436,7 @@ class HiddenLinearShuffled(HiddenPolicy):
         assert isinstance(self.budget, ApproxDP)
         epsilon, delta, batches = self.budget.epsilon, self.budget.delta, self.max_rounds or 1
         if level != self.level or self.calibration == "paper":
-            proved = _certifiable(self.protocol, level, _WIDEST).epsilon_at(delta, batches, level)
+            proved = proved_epsilon(self.protocol, delta, batches, level)
             # What leaves the shuffler says no more than messages did.
             keeps = level == "shuffle" and self.calibration == "exact"
             epsilon = min(epsilon, proved) if keeps else proved
