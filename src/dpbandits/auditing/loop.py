@@ -35,8 +35,8 @@ class Slots(NamedTuple):
     left: int = 3  # rounds of the canary to come
     waiting: int = 4  # whether one of them is in no release yet
     releases: int = 5  # so far
-    repeats: int = 6  # planted: her record is in every later release, too
-    delays: int = 7  # planted: a release with her record comes a round later in world 1
+    repeats: int = 6  # planted: the person's record is in every later release, too
+    delays: int = 7  # planted: a release with the person's record comes a round later in world 1
 
 
 SLOTS = Slots()
@@ -52,7 +52,7 @@ class Taken(NamedTuple):
     after: np.ndarray  # (R,) int64: the round after which it was made
     arms: np.ndarray  # (T,) int64
     cursor: np.ndarray  # (8,) int64
-    again: np.ndarray  # (n,): planted, what her record adds to later statistics
+    again: np.ndarray  # (n,): planted, what the person's record adds to later statistics
 
 
 class Game(NamedTuple):
@@ -154,8 +154,8 @@ def _rounds(run: Run, world: int, choice_rng: Generator, privacy_rng: Generator)
     horizon, low, high, grid = game.horizon, game.low, game.high, game.grid
     t = cursor[SLOTS.round]
     while t < horizon:
-        hers = cursor[SLOTS.left] > 0 and cursor[SLOTS.waiting] == 0 and t >= game.position
-        who = world if hers else ANYBODY
+        involved = cursor[SLOTS.left] > 0 and cursor[SLOTS.waiting] == 0 and t >= game.position
+        who = world if involved else ANYBODY
         if cursor[SLOTS.hold] == 0:
             look(run, t, who, rows, choice_rng)
             prepare(params, public, offered, choice_rng)
@@ -165,18 +165,18 @@ def _rounds(run: Run, world: int, choice_rng: Generator, privacy_rng: Generator)
         cursor[SLOTS.hold] -= 1
         reward = min(max(answer(adversary, t, arms, arm, who), low), high)
         other = reward
-        if hers:
+        if involved:
             other = min(max(answer(adversary, t, arms, arm, 1 - world), low), high)
             look(run, t, 1 - world, others, choice_rng)
             cursor[SLOTS.left] -= 1
             cursor[SLOTS.waiting] = 1
         if grid > 0.0:
             reward, other = grid * np.rint(reward / grid), grid * np.rint(other / grid)
-        arms[t] = NO_ARM if hers and game.hides_arms else arm
+        arms[t] = NO_ARM if involved and game.hides_arms else arm
         record_pull(params, public, arm, rows[arm], 1)
         weigh(params, public, arm, rows[arm])
         accumulate(params, raw, arm, rows[arm], reward, 1)
-        if hers:
+        if involved:
             weigh(params, public, arm, others[arm])
             accumulate(params, twin, arm, others[arm], other, 1)
         else:

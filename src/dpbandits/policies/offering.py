@@ -115,7 +115,8 @@ class Offering(Kept):
             return shown, None if every else arms.open(available, retired, n)
         few, among = len(shown), arms.open(available, retired, n)
         if self.card.hides_contexts and among is not None and not among[:few].any():
-            # None of her candidates is open, which is private, as they are: a round of no features.
+            # No candidate of this person is open.  That is as private as the candidates are, so the
+            # round has no features.
             self.session.rounds.blanked += 1
             return np.zeros((n, shown.shape[1])), among
         rows = np.full((n, shown.shape[1]), np.nan)

@@ -462,8 +462,8 @@ class Ledger:
             costs = np.isinf(costs).astype(np.float64)
         total, at, part = worst_record(span, costs)
         covering = (span[:, SPAN.first] <= at) & (at <= span[:, SPAN.last])
-        hers = (span[:, SPAN.part] == part) | (span[:, SPAN.part] == WHOLE)
-        return np.flatnonzero(covering & hers & (total > 0.0))
+        within = (span[:, SPAN.part] == part) | (span[:, SPAN.part] == WHOLE)
+        return np.flatnonzero(covering & within & (total > 0.0))
 
 
 def _noise_shown(line: Any) -> str:

@@ -91,7 +91,7 @@ def proved_epsilon(protocol: CertifiedProtocol, delta: float, batches: int, leve
 def _provable(protocol: CertifiedProtocol, level: str, widest: float) -> CertifiedProtocol:
     """With no more coins than have that standard deviation: those beyond take no privacy away."""
     amount, heads = protocol.noise_law
-    people = protocol.batch if level == "local" else 1  # of whose coins she has her own
+    people = protocol.batch if level == "local" else 1  # of whose coins each has their own
     if heads == 0.0:  # a discrete Gaussian is no sum of others
         return protocol
     most = widest**2 * people / (amount * heads * (1.0 - heads))
