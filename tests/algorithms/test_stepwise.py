@@ -10,6 +10,7 @@ from walks import arms_played, kl_upper, stepwise, table
 
 from dpbandits import ZCDP, PureDP
 from dpbandits.algorithms import KLUCB, UCB1, ThompsonSampling
+from dpbandits.algorithms.maths.bernoulli import kl_upper_bound
 from dpbandits.papers.others import LDPUCB
 from dpbandits.privacy.noise import SimulationNoise
 
@@ -29,6 +30,24 @@ def test_klucb_walks_as_the_paper_says(c):
         return kl_upper(mean, (math.log(t) + c * math.log(max(math.log(t), 1.0))) / n)
 
     assert arms_played(KLUCB(3, c=c), REWARDS) == stepwise(REWARDS, index, lambda: 0.0)
+
+
+def test_klucb_compares_arms_with_the_last_one_as_it_compares_their_indices():
+    """Means and plays of which many are equal, so that ties come often: the first arm wins them."""
+    policy = KLUCB(6, seed=1)
+    public, rng = public_of(policy), np.random.default_rng(1)
+    ties = 0
+    for _ in range(500):
+        public.plays[:] = rng.integers(1, 4, 6) * 10.0
+        public.mean[:] = rng.integers(0, 5, 6) / 4
+        public.clock[:2] = public.plays.sum(), rng.integers(6)
+        pressure = math.log(public.plays.sum())
+        found = [
+            kl_upper_bound(*one) for one in zip(public.mean, pressure / public.plays, strict=True)
+        ]
+        assert policy.pull().arm == int(np.argmax(found))
+        ties += found.count(max(found)) > 1
+    assert ties > 100
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])

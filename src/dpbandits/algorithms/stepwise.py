@@ -17,7 +17,9 @@ from ..privacy.channels import Laplace
 from ..protocol import Contexts
 from ..session.estimates import standard_error
 from .bases.sums import CLOCK, EVERY_ROUND, Sums
-from .maths.bernoulli import kl_upper_bound
+from .maths.bernoulli import bernoulli_kl, kl_upper_bound
+
+_ROUNDING = 1e-9  # relative
 
 
 class StepwiseParams(NamedTuple):
@@ -41,26 +43,40 @@ def init(params: StepwiseParams) -> tuple[Sums, StepwisePublic]:
     return Sums(np.zeros(1)), StepwisePublic(np.zeros(k), np.zeros(k), np.zeros(3, np.int64))
 
 
-terms = index = unbound
+terms = index = is_below = unbound
 
 
 @kernel
 def choose_highest(
     params: StepwiseParams, public: StepwisePublic, contexts: Contexts, rng: Generator
 ) -> tuple[int, float]:
-    """Arg max of an index; arms with at most ``least`` known rewards go first."""
+    """Arg max of an index, of several the first; arms with at most ``least`` known rewards go
+    before.  The last arm often leads: others are compared with its index.
+    """
     pressure, least = terms(params, float(public.clock[CLOCK.rounds]))
-    best, arm = -np.inf, 0
     for a in range(params.n_arms):
-        if not is_open(contexts, a):
-            continue
-        n = public.plays[a]
-        if n <= least:
+        if is_open(contexts, a) and public.plays[a] <= least:
             return a, 1.0
-        value = index(params, public.mean[a], n, pressure)
-        if value > best:
+    best, arm = -np.inf, params.n_arms
+    last = public.clock[CLOCK.arm]
+    if is_open(contexts, last):
+        best, arm = index(params, public.mean[last], public.plays[last], pressure), last
+    for a in range(params.n_arms):
+        mean, n = public.mean[a], public.plays[a]
+        if a == last or not is_open(contexts, a) or is_below(params, mean, n, pressure, best):
+            continue
+        value = index(params, mean, n, pressure)
+        if value > best or (value == best and a < arm):
             best, arm = value, a
     return arm, 1.0
+
+
+@kernel
+def never_below(
+    params: StepwiseParams, mean: float, n: float, pressure: float, best: float
+) -> bool:
+    """For indices that cost no more than a comparison."""
+    return False
 
 
 @kernel
@@ -92,6 +108,15 @@ def scaled(params: StepwiseParams, mean: float) -> float:
 def kl_index(params: StepwiseParams, mean: float, n: float, pressure: float) -> float:
     """The largest q with N kl(mean, q) <= ln t + c ln ln t, the mean scaled to [0, 1]."""
     return kl_upper_bound(scaled(params, mean), pressure / n)
+
+
+@kernel
+def kl_is_below(
+    params: StepwiseParams, mean: float, n: float, pressure: float, best: float
+) -> bool:
+    """Whether ``kl_index`` is less: the divergence grows with q.  Rounding must not decide."""
+    p = scaled(params, mean)
+    return p < best and n * bernoulli_kl(p, best) > (1.0 + _ROUNDING) * pressure
 
 
 @kernel
@@ -172,7 +197,9 @@ class UCB1(Stepwise):
         trust_model="none",
         learns_at_once=True,
     )
-    kernels = stepwise_kernels(bind(choose_highest, terms=ucb_terms, index=ucb_index))
+    kernels = stepwise_kernels(
+        bind(choose_highest, terms=ucb_terms, index=ucb_index, is_below=never_below)
+    )
     constraints: ClassVar[Constraints] = {"alpha": Real(0.0, strict=True)}
 
     def __init__(
@@ -208,7 +235,9 @@ class KLUCB(Stepwise):
         trust_model="none",
         learns_at_once=True,
     )
-    kernels = stepwise_kernels(bind(choose_highest, terms=kl_terms, index=kl_index))
+    kernels = stepwise_kernels(
+        bind(choose_highest, terms=kl_terms, index=kl_index, is_below=kl_is_below)
+    )
     constraints: ClassVar[Constraints] = {"c": Real(0.0)}
 
     def __init__(

@@ -12,7 +12,13 @@ from typing import ClassVar, Unpack
 import numpy as np
 
 from ...algorithms.bases.local import LocalPolicy
-from ...algorithms.stepwise import Stepwise, StepwiseParams, choose_highest, stepwise_kernels
+from ...algorithms.stepwise import (
+    Stepwise,
+    StepwiseParams,
+    choose_highest,
+    never_below,
+    stepwise_kernels,
+)
 from ...constraints import Constraints, Flag
 from ...kernel import bind, kernel
 from ...policies import Card, Options, register
@@ -71,7 +77,9 @@ class LDPUCB(Stepwise, LocalPolicy):
         trust_model="local",
         learns_at_once=True,
     )
-    kernels = stepwise_kernels(bind(choose_highest, terms=local_terms, index=local_index))
+    kernels = stepwise_kernels(
+        bind(choose_highest, terms=local_terms, index=local_index, is_below=never_below)
+    )
     constraints: ClassVar[Constraints] = {"reports": Flag()}
 
     def __init__(
