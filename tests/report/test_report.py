@@ -35,7 +35,7 @@ from dpbandits.report.exhibits import Exhibit, Panel, Series
 from dpbandits.report.findings import findings_in_people, meaning
 from dpbandits.report.searches import searches_in_words, searches_of
 from dpbandits.report.summaries import environment_summaries
-from dpbandits.simulation import ReplayResult, Result
+from dpbandits.simulation import ReplayResult, Result, helpers
 from dpbandits.simulation.settings import PolicySetting, keyed, policy_styles
 
 MEANS = np.array([0.436, 0.653, 0.555, 0.556])
@@ -439,8 +439,16 @@ def test_page_says_how_it_was_made(page):
 
 
 @pytest.mark.long
-def test_same_record_same_bytes(record, folder, tmp_path):
-    write(tmp_path, record)
+def test_same_record_same_bytes(record, folder, tmp_path, monkeypatch):
+    asked, helper = [], helpers.Helper()
+    ask = helper.ask
+    monkeypatch.setattr(helper, "ask", lambda what: asked.append(what) or ask(what))
+    helpers.RESTING.append(helper)
+    try:
+        write(tmp_path, record, n_jobs=2)
+    finally:
+        helper.kill()
+    assert len(asked) > 1, "another process draws some of the figures"
     names = [path.relative_to(folder) for path in folder.rglob("*.*")]
     assert len(names) == 21
     for name in names:
