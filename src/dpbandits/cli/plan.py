@@ -48,7 +48,7 @@ def plan(
     study_file: Annotated[
         Path | None,
         Argument(
-            metavar="[STUDY.toml]",
+            metavar="STUDY.toml",
             help="A study file: the plan takes its first environment, first budget and horizon.",
         ),
     ] = None,

@@ -38,7 +38,7 @@ BudgetText = Annotated[
 ]
 NoiseKind = Annotated[
     Noise | None,
-    Option("--noise", help="secure or simulation. Default: secure if OpenDP is installed."),
+    Option("--noise", help="Default: secure if OpenDP is installed."),
 ]
 
 
@@ -87,7 +87,7 @@ def card(
     policy: Annotated[
         str | None,
         Argument(
-            metavar="[POLICY | FILE]",
+            metavar="POLICY | FILE",
             help="A policy of `dpbandits list`, or a file of `Policy.save`.",
         ),
     ] = None,

@@ -30,7 +30,7 @@ KeyFile = Annotated[
 def serve(
     experiments: Annotated[
         Path | None,
-        Argument(metavar="[EXPERIMENTS.toml]", help="A file that declares experiments."),
+        Argument(metavar="EXPERIMENTS.toml", help="A file that declares experiments."),
     ] = None,
     store: Annotated[
         str,
