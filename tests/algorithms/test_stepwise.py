@@ -50,6 +50,27 @@ def test_klucb_compares_arms_with_the_last_one_as_it_compares_their_indices():
     assert ties > 100
 
 
+def test_klucb_sees_ties_of_indices_that_are_almost_one():
+    """Arms of high rewards, most of them played once: doubles below 1 are few, so many indices are
+    the same one.
+    """
+    ties = 0
+    for seed in range(6):
+        policy, rng = KLUCB(40, seed=seed), np.random.default_rng(seed)
+        means = rng.uniform(0.7, 1.0, 40)
+        public = public_of(policy)
+        for t in range(200):
+            found = []
+            if public.plays.all():
+                levels = math.log(t) / public.plays
+                found = [kl_upper_bound(*one) for one in zip(public.mean, levels, strict=True)]
+                ties += found.count(max(found)) > 1
+            arm = policy.pull().arm
+            assert not found or arm == int(np.argmax(found))
+            policy.update(rng.beta(20 * means[arm], 20 * (1 - means[arm])))
+    assert ties > 100
+
+
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])
 def test_locally_private_ucb_walks_as_the_paper_says(epsilon):
     rng = SimulationNoise(7).generator("privacy")

@@ -12,6 +12,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
+import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
@@ -37,6 +38,7 @@ from dpbandits.report.searches import searches_in_words, searches_of
 from dpbandits.report.summaries import environment_summaries
 from dpbandits.simulation import ReplayResult, Result, helpers
 from dpbandits.simulation.settings import PolicySetting, keyed, policy_styles
+from dpbandits.simulation.tasks import packed
 
 MEANS = np.array([0.436, 0.653, 0.555, 0.556])
 SHARES = np.array([0.249, 0.244, 0.245, 0.262])
@@ -441,6 +443,8 @@ def test_page_says_how_it_was_made(page):
 @pytest.mark.long
 def test_same_record_same_bytes(record, folder, tmp_path, monkeypatch):
     asked, helper = [], helpers.Helper()
+    helper.ask(packed(len))  # it has started, and imported this package
+    monkeypatch.setitem(matplotlib.rcParams, "axes.facecolor", "#ffeeaa")
     ask = helper.ask
     monkeypatch.setattr(helper, "ask", lambda what: asked.append(what) or ask(what))
     helpers.RESTING.append(helper)

@@ -19,7 +19,10 @@ from ..session.estimates import standard_error
 from .bases.sums import CLOCK, EVERY_ROUND, Sums
 from .maths.bernoulli import bernoulli_kl, kl_upper_bound
 
-_ROUNDING = 1e-9  # relative
+# Bounds on errors of computed values.
+_INDEX_ERROR = 2e-12  # Newton's method stops at 1e-12
+_DIVERGENCE_ERROR = 1e-15
+_LEVEL_ERROR = 1e-9  # relative
 
 
 class StepwiseParams(NamedTuple):
@@ -50,17 +53,19 @@ terms = index = is_below = unbound
 def choose_highest(
     params: StepwiseParams, public: StepwisePublic, contexts: Contexts, rng: Generator
 ) -> tuple[int, float]:
-    """Arg max of an index, of several the first; arms with at most ``least`` known rewards go
-    before.  The last arm often leads: others are compared with its index.
+    """The arm with the highest index, or the first of several.  Arms with at most ``least`` known
+    rewards come first.  The last arm played often leads, so others are compared with its index.
     """
     pressure, least = terms(params, float(public.clock[CLOCK.rounds]))
     for a in range(params.n_arms):
         if is_open(contexts, a) and public.plays[a] <= least:
             return a, 1.0
-    best, arm = -np.inf, params.n_arms
+    best, arm = -np.inf, 0
     last = public.clock[CLOCK.arm]
     if is_open(contexts, last):
-        best, arm = index(params, public.mean[last], public.plays[last], pressure), last
+        value = index(params, public.mean[last], public.plays[last], pressure)
+        if value > best:  # not NaN
+            best, arm = value, last
     for a in range(params.n_arms):
         mean, n = public.mean[a], public.plays[a]
         if a == last or not is_open(contexts, a) or is_below(params, mean, n, pressure, best):
@@ -114,9 +119,12 @@ def kl_index(params: StepwiseParams, mean: float, n: float, pressure: float) -> 
 def kl_is_below(
     params: StepwiseParams, mean: float, n: float, pressure: float, best: float
 ) -> bool:
-    """Whether ``kl_index`` is less: the divergence grows with q.  Rounding must not decide."""
-    p = scaled(params, mean)
-    return p < best and n * bernoulli_kl(p, best) > (1.0 + _ROUNDING) * pressure
+    """Whether ``kl_index`` is certainly less, as the divergence at a slightly smaller q exceeds the
+    level.  Margins are above the errors of the index and of the divergence.  So indices that are
+    equal after rounding stay equal.
+    """
+    p, q = scaled(params, mean), best - _INDEX_ERROR
+    return p < q and n * (bernoulli_kl(p, q) - _DIVERGENCE_ERROR) > (1.0 + _LEVEL_ERROR) * pressure
 
 
 @kernel

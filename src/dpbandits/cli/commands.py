@@ -364,7 +364,8 @@ def _carried_out(
             record = measure(beside=target, progress=progress)
         talk.print("Writing the report.")
         command = ["dpbandits", *sys.argv[1:]]
-        write_results(folder, record, started=started, n_jobs=jobs, command=command)
+        own = 1 if cluster else jobs  # processes of this machine
+        write_results(folder, record, started=started, n_jobs=own, command=command)
     return record
 
 

@@ -21,6 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 from matplotlib.ticker import Formatter, FuncFormatter, LogLocator, NullLocator
 
 from ..errors import ArgumentError
@@ -33,7 +34,7 @@ from .styles import PlotStyle
 DASHES: Any = (0, (4, 3))
 
 _BETWEEN = 0.07  # inches above and below panels: titles of a row keep off the ticks of the last
-_LEGEND = 0.25  # of a figure's height that a legend takes without making it higher
+_LEGEND = 0.25  # share of a figure's height; a legend that needs more makes the figure higher
 _LINE = 1.5 / 72  # inches that a line of one point takes
 _LETTER = 0.0096  # inches that a letter of one point takes, and a little more
 
@@ -62,6 +63,7 @@ class Drawing(Figure):
     """
 
     behind: Behind | None = None  # its numbers
+    side: Text | None = None  # the label of all vertical axes
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -134,12 +136,12 @@ def grouped_panels(
     return figure, groups
 
 
-def label_axes(figure: Figure, x: str = "", y: str = "") -> None:
+def label_axes(figure: Drawing, x: str = "", y: str = "") -> None:
     """Label the axes of all panels."""
     settings = matplotlib.rcParams
     looks: Any = {"fontsize": settings["axes.labelsize"], "color": settings["axes.labelcolor"]}
     figure.supxlabel(x, **looks)
-    figure.supylabel(y, **looks)
+    figure.side = figure.supylabel(y, **looks)
 
 
 def log_x_axis(ax: Axes) -> None:
@@ -192,7 +194,7 @@ def share_regret_axis(axes: list[Axes], finals: pd.Series, yscale: str) -> None:
 
 
 def policy_legend(
-    figure: Figure,
+    figure: Drawing,
     styles: Iterable[PlotStyle],
     width: float,
     extra: Mapping[str, Line2D] | None = None,
@@ -209,7 +211,7 @@ def letter() -> float:
     return float(_LETTER * matplotlib.rcParams["legend.fontsize"])
 
 
-def legend(figure: Figure, handles: Mapping[str, Any], width: float) -> None:
+def legend(figure: Drawing, handles: Mapping[str, Any], width: float) -> None:
     """Above the axes, in as many columns as fit; a long one makes the figure higher."""
     labels = [folded(label, int((width - 0.55) / letter())) for label in handles]
     longest = max(len(line) for label in labels for line in label.split("\n"))
@@ -217,7 +219,11 @@ def legend(figure: Figure, handles: Mapping[str, Any], width: float) -> None:
     lines = math.ceil(len(labels) / columns) * max(label.count("\n") + 1 for label in labels)
     tall = _LINE * matplotlib.rcParams["legend.fontsize"] * lines
     height = figure.get_figheight()
-    figure.set_figheight(height + max(0.0, tall - _LEGEND * height))
+    if tall > _LEGEND * height:
+        height += tall - _LEGEND * height
+        figure.set_figheight(height)
+        if figure.side is not None:
+            figure.side.set_y(0.5 * (1.0 - tall / height))  # the middle of the panels
     figure.legend(
         list(handles.values()), labels, loc="outside upper left", ncols=columns, borderaxespad=0.2
     )

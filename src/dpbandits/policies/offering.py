@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Offering(Kept):
-    """The base of policies, as far as they offer arms."""
+    """Methods of policies that open and close arms."""
 
     _arms_by_name: Arms
 

@@ -19,6 +19,7 @@ from ..plotting.numbers import (
     signed_per_thousand,
 )
 from ..plotting.rows import replay_rates
+from ..simulation.parallel import job_count
 from ..simulation.replaying import ReplayedTrial, replayed_trials
 from ..simulation.settings import policy_styles
 from . import claims, figures
@@ -37,15 +38,24 @@ from .wording import REPLAY, WORDS, mean_count, promise_cell, ranged, span_of
 def write(folder: str | Path, record: StudyRecord, n_jobs: int = 1) -> Path:
     """Write ``report.html`` and ``figures/*.svg|png`` into a folder that exists.
 
-    Equal records give equal bytes.  ``n_jobs`` processes draw figures; -1 for one per core.
+    Equal records give equal bytes.
+
+    Args:
+        folder: where to write.
+        record: what was measured.
+        n_jobs: number of processes that draw figures; -1 for one per core.
 
     Returns:
         The path of the page.
 
     Raises:
+        ArgumentError: ``n_jobs`` is out of range.
         FileNotFoundError: there is no such folder.
+
+    Warns:
+        JobsWarning: figures cannot be sent to another process.
     """
-    folder = Path(folder)
+    folder, n_jobs = Path(folder), job_count(n_jobs)
     page = _Page(folder / "figures", record)
     page.sheet.gallery.mkdir(exist_ok=True)
     parts = page.head(), page.body(), page.foot()

@@ -1,4 +1,4 @@
-"""Sheet: the figures of a page, which processes share, and marks of its policies."""
+"""Sheet: the figures of a page, drawn by one or more processes, and marks of its policies."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import matplotlib
 import pandas as pd
 
 from ..html import Html, picture, tag, text
@@ -49,9 +50,11 @@ class _Drawings:
     draws: tuple[Callable[..., Drawing], ...]
 
     def __call__(self, group: int, number: int) -> _Drawn:
-        figure = self.draws[group](width=(WIDE, NARROW)[number])
-        drawn = _Drawn(svg(figure))
-        return drawn if number else drawn._replace(png=png(figure), behind=figure.behind)
+        with matplotlib.rc_context():
+            matplotlib.rcdefaults()  # whatever a process has set: all draw alike
+            figure = self.draws[group](width=(WIDE, NARROW)[number])
+            drawn = _Drawn(svg(figure))
+            return drawn if number else drawn._replace(png=png(figure), behind=figure.behind)
 
 
 class Sheet:
@@ -94,25 +97,29 @@ class Sheet:
         ``draw(width=inches)`` is called by ``filled``, maybe in another process.  Names of files
         begin with ``prefix``.
         """
-        place = Html(f"<!--figure {len(self._ordered)}-->")  # texts of users have no tags
+        # Texts of users are escaped, so they cannot contain this.
+        place = Html(f"<!--figure {len(self._ordered)}-->")
         self._ordered.append(_Ordered(place, f"{prefix}{name}", draw, alt, half))
         figure = tag("figure", place, tag("figcaption", caption))
         return tag("div", *([tag("h3", heading)] if heading else []), figure, class_="shown")
 
     def filled(self, page: str, n_jobs: int = 1) -> str:
         """Draw all figures into their places in the page, and into files."""
-        widths = [2] * len(self._ordered)
-        drawn: list[list[_Drawn]] = [[] for _ in widths]
         task = _Drawings(tuple(one.draw for one in self._ordered))
-        found = dict(shared(task, widths, n_jobs, _USUAL))
-        for piece in sorted(found, key=lambda piece: (piece.group, piece.units.start)):
-            drawn[piece.group] += found[piece]
-        for one, (wide, narrow) in zip(self._ordered, drawn, strict=True):
-            (self.gallery / f"{one.name}.svg").write_bytes(wide.svg)
-            (self.gallery / f"{one.name}.png").write_bytes(wide.png)
-            for ending in (".csv", ".dat"):
-                assert wide.behind is not None
-                wide.behind.save(self.gallery / f"{one.name}{ending}")
-            shown = picture(wide.svg, narrow.svg, one.alt, half=one.half)
+        svgs: dict[tuple[int, int], bytes] = {}
+        for piece, several in shared(task, [2] * len(self._ordered), n_jobs, _USUAL):
+            for number, drawn in zip(piece.units, several, strict=True):
+                svgs[piece.group, number] = drawn.svg
+                if drawn.behind is not None:
+                    self._keep(self._ordered[piece.group].name, drawn, drawn.behind)
+        for group, one in enumerate(self._ordered):
+            shown = picture(svgs[group, 0], svgs[group, 1], one.alt, half=one.half)
             page = page.replace(one.place, shown)
         return page
+
+    def _keep(self, name: str, wide: _Drawn, behind: Behind) -> None:
+        """Write the files of a figure."""
+        (self.gallery / f"{name}.svg").write_bytes(wide.svg)
+        (self.gallery / f"{name}.png").write_bytes(wide.png)
+        for ending in (".csv", ".dat"):
+            behind.save(self.gallery / f"{name}{ending}")

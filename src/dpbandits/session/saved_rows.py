@@ -145,7 +145,7 @@ def flight_key(flight: Flight) -> bytes:
 
 
 def fill_rows(session: Session, rows: Iterable[Row]) -> None:
-    """Take in all rows."""
+    """Take in all rows.  A ``ValueError``, ``KeyError`` or ``TypeError`` for other content."""
     rounds, exchange, width = session.rounds, session.exchange, session.gate.statistic
     waiting: dict[int, Pending] = {}
     lines: list[Row] = []

@@ -1,5 +1,5 @@
-"""Protocols with a privacy proof in ``certificates``: the least noise that it accepts, and what it
-proves of much more.
+"""Protocols with a privacy proof in ``certificates``: the least noise that meets a budget, and the
+levels that are proved of wider noise.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class CertifiedProtocol(Protocol):
 
 
 def proved_delta(protocol: CertifiedProtocol, epsilon: float, batches: int, level: str) -> float:
-    """``delta_at``, also of protocols with more noise than a proof can go through."""
+    """``delta_at``, also of protocols with more noise than ``certificates`` computes with."""
     for widest in (_WIDE, _WIDEST):
         delta = _provable(protocol, level, widest).delta_at(epsilon, batches, level)
         if delta < _NEVER:
@@ -84,14 +84,14 @@ def proved_delta(protocol: CertifiedProtocol, epsilon: float, batches: int, leve
 
 
 def proved_epsilon(protocol: CertifiedProtocol, delta: float, batches: int, level: str) -> float:
-    """``epsilon_at``, also of protocols with more noise than a proof can go through."""
+    """``epsilon_at``, also of protocols with more noise than ``certificates`` computes with."""
     return _provable(protocol, level, _WIDEST).epsilon_at(delta, batches, level)
 
 
 def _provable(protocol: CertifiedProtocol, level: str, widest: float) -> CertifiedProtocol:
     """With no more coins than have that standard deviation: those beyond take no privacy away."""
     amount, heads = protocol.noise_law
-    people = protocol.batch if level == "local" else 1  # of whose coins each has their own
+    people = protocol.batch if level == "local" else 1  # each tosses coins of their own
     if heads == 0.0:  # a discrete Gaussian is no sum of others
         return protocol
     most = widest**2 * people / (amount * heads * (1.0 - heads))

@@ -32,8 +32,8 @@ KEYS = ["environment", "policy", "budget"]
 _FORMAT = 3  # of saved results
 _TABLE = "dpbandits."  # before the names of further tables
 _MANY = 1000  # runs from which it is faster to draw runs, one by one, than how often each is drawn
-_AT_ONCE = 1 << 22  # numbers of the bootstrap that are held as floats
-_KEPT = 1 << 25  # of them that are kept as small integers for the next mean of as many runs
+_AT_ONCE = 1 << 22  # draws of the bootstrap in one part: 32 MB
+_KEPT = 1 << 26  # bytes of draws that are kept, as small integers, for other means of as many runs
 _LARGEST = 2**31 - 1  # bytes that a piece of metadata may take
 
 
@@ -422,7 +422,8 @@ def bootstrap_band(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Percentile bootstrap of the mean over rows; ``curves`` has shape (runs, points).
 
-    Whatever has as many runs is resampled alike.  So a band does not depend on others beside it.
+    Whatever has as many runs is resampled alike.  So a policy's band does not depend on which
+    others are in the result.
     """
     runs = curves.shape[0]
     means = [drawn / runs @ curves for drawn in _resampled(runs, resamples, seed)]
@@ -433,24 +434,24 @@ def bootstrap_band(
 
 def _resampled(runs: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
     """How often each resample, a row, draws each run; in parts that fit in memory as floats."""
-    size = max(1, _AT_ONCE // runs)
-    if runs * resamples <= _KEPT:
-        drawn = _kept(runs, resamples, seed)
-        yield from (drawn[first : first + size] for first in range(0, resamples, size))
-        return
-    rng = np.random.default_rng(seed)
+    if runs * resamples * np.min_scalar_type(runs).itemsize <= _KEPT:
+        yield from _kept(runs, resamples, seed)
+    else:
+        yield from _drawn(runs, resamples, seed)
+
+
+@lru_cache(maxsize=2)
+def _kept(runs: int, resamples: int, seed: int) -> list[np.ndarray]:
+    return list(_drawn(runs, resamples, seed))
+
+
+def _drawn(runs: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
+    rng, kind, size = np.random.default_rng(seed), np.min_scalar_type(runs), _AT_ONCE // runs or 1
     for first in range(0, resamples, size):
-        yield _drawn(runs, min(size, resamples - first), rng)
-
-
-@lru_cache(maxsize=4)
-def _kept(runs: int, resamples: int, seed: int) -> np.ndarray:
-    return _drawn(runs, resamples, np.random.default_rng(seed))
-
-
-def _drawn(runs: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
-    kind = np.min_scalar_type(runs)
-    if runs < _MANY:
-        return rng.multinomial(runs, np.full(runs, 1.0 / runs), size=resamples).astype(kind)
-    drawn = (rng.integers(runs, size=runs) for _ in range(resamples))
-    return np.stack([np.bincount(each, minlength=runs).astype(kind) for each in drawn])
+        count = min(size, resamples - first)
+        if runs < _MANY:
+            draws = rng.multinomial(runs, np.full(runs, 1.0 / runs), size=count)
+        else:
+            each = (rng.integers(runs, size=runs) for _ in range(count))
+            draws = np.stack([np.bincount(one, minlength=runs) for one in each])
+        yield draws.astype(kind)
