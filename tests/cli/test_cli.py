@@ -82,7 +82,7 @@ main()
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(
-        dpbandits.report, "write", lambda folder, _: (folder / "report.html").write_text("x")
+        dpbandits.report, "write", lambda folder, *_: (folder / "report.html").write_text("x")
     )
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "study.toml"
@@ -734,7 +734,7 @@ def test_an_interrupted_simulation_ends_soon(study: Path) -> None:
 def test_a_failing_report_leaves_what_was_computed(
     study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(folder: Path, _: object) -> None:
+    def fail(folder: Path, *_: object) -> None:
         (folder / "report.html").write_text("half")
         raise RuntimeError("no ink")
 

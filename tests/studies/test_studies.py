@@ -627,7 +627,7 @@ def test_the_folder_holds_report_data_and_manifest(
     monkeypatch.setattr(
         dpbandits.report,
         "write",
-        lambda into, record: (into / "report.html").write_text(record.title),
+        lambda into, record, _: (into / "report.html").write_text(record.title),
     )
     record = run_study(load_study(written(folder, GOOD)), engine=Processes(1))
     with result_folder(folder / "out") as hidden:
