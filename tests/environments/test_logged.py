@@ -9,9 +9,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from scipy.stats import chisquare
 
 from dpbandits import ArgumentError
 from dpbandits.environments import LoggedTrial
+from dpbandits.environments.datasets.logged import _evenness
 
 
 def test_a_log_describes_itself():
@@ -85,6 +87,12 @@ def test_shares_that_are_clearly_not_equal_are_refused():
     LoggedTrial([0] * 1100 + [1] * 900, np.zeros(2000))
     with pytest.raises(ArgumentError, match="uniformly at random"):
         LoggedTrial([0] * 1200 + [1] * 800, np.zeros(2000))
+
+
+def test_evenness_is_pearsons_test():
+    for counts in ([55, 45], [10, 20, 30], [1000, 1001, 999, 1000], [7] * 9):
+        expected = chisquare(counts).pvalue
+        assert _evenness(np.array(counts)) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(

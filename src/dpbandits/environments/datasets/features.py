@@ -1,15 +1,20 @@
 """Features: of things that are described by words, TF-IDF and its principal components; of persons,
 standardised columns in rows of length 1.
+
+Functions import ``scipy.sparse`` themselves, because it takes long and few worlds need it.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from scipy import sparse
-from scipy.sparse.linalg import LinearOperator, svds
 
 from ...validation import integer
 from ..arrays import settled
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 _DENSE = 10**6  # entries up to which a matrix is simply written out
 
@@ -18,6 +23,8 @@ def tfidf(counts: sparse.csr_array) -> sparse.csr_array:
     """TF-IDF: word counts times (1 + ln((1 + n) / (1 + n_w))), if n_w of n texts have it.
     Rows are scaled to length 1, except rows of zeros.
     """
+    from scipy import sparse
+
     things, words = counts.shape
     having = np.bincount(counts.indices, minlength=words)
     weighted = counts.multiply(np.log((1 + things) / (1 + having)) + 1.0).tocsr()
@@ -79,6 +86,8 @@ def _signs(axes: np.ndarray) -> np.ndarray:
 
 
 def _sparse_components(matrix: sparse.csr_array, components: int) -> np.ndarray:
+    from scipy.sparse.linalg import LinearOperator, svds
+
     centre = matrix.mean(axis=0)
     transposed = matrix.T.tocsr()
     centred = LinearOperator(

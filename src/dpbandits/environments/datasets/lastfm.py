@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
 
 from ...validation import flag, integer
 from ..simulated.pools import Recommendations
@@ -59,6 +58,8 @@ class LastFM:
             Shape (artists, components), rows as in ``artists``, of length at most 1.  Artists
             without tags share one row.
         """
+        from scipy import sparse  # see ``features``
+
         artists, tags = pd.Index(self.artists["id"]), pd.Index(self.tags["tagID"])
         rows = artists.get_indexer(self.assignments["artistID"])
         listed = rows >= 0

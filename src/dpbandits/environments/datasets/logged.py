@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import chisquare
+from scipy.special import chdtrc
 
 from ...errors import ArgumentError
 from ...tables import TextTable, array, frozen, is_missing, listed, numbered, read_text_table
@@ -99,7 +99,7 @@ class LoggedTrial(Environment):
         self.n_arms = self.counts.size
         if not self.counts.all():
             raise ArgumentError(f"{wanted} counts {self.counts.tolist()}", "arms")
-        if self.n_arms > 1 and chisquare(self.counts).pvalue < _CLEARLY_UNEVEN:
+        if self.n_arms > 1 and _evenness(self.counts) < _CLEARLY_UNEVEN:
             raise ArgumentError(
                 f"arms must have been given uniformly at random, got counts {self.counts.tolist()}",
                 "arms",
@@ -222,3 +222,12 @@ def _names(arms: Any) -> list[str] | None:
     rows = [one for one in listed(arms) if not is_missing(one)]
     names = [one for one in rows if isinstance(one, str)]
     return sorted(set(names)) if 2 * len(names) > len(rows) else None
+
+
+def _evenness(counts: np.ndarray) -> float:
+    """The p-value of Pearson's chi-squared test that all arms were equally likely.
+
+    ``scipy.stats``, which has it, takes a third of a second to import.
+    """
+    mean = counts.mean()
+    return float(chdtrc(counts.size - 1, np.sum((counts - mean) ** 2) / mean))

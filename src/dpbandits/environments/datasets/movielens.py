@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
 
 from ...validation import flag, integer
 from ..simulated.pools import Recommendations
@@ -57,6 +56,8 @@ class MovieLens:
         Returns:
             Shape (movies, components), rows as in ``movies``, of length at most 1.
         """
+        from scipy import sparse  # see ``features``
+
         decades = pd.get_dummies(self.movies["year"] // 10).to_numpy(dtype=float)
         words = np.hstack([self.movies[self.genres].to_numpy(dtype=float), decades])
         return principal_features(tfidf(sparse.csr_array(words)), components)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from ...kernel import Generator, kernel
 from ...validation import real, shortest
@@ -107,7 +107,8 @@ def _clipped_mean(centre: np.ndarray, std: float) -> np.ndarray:
 
     def tail(bound: float) -> np.ndarray:  # the integral of P(X > u) over u > bound
         z = (bound - centre) / std
-        return np.asarray(std * (norm.pdf(z) - z * norm.sf(z)))
+        density = np.exp(-(z**2) / 2.0) / np.sqrt(2.0 * np.pi)
+        return np.asarray(std * (density - z * ndtr(-z)))
 
     return tail(0.0) - tail(1.0)
 
