@@ -22,8 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binomtest
-from scipy.stats import t as student
+from scipy.special import betaincinv, stdtrit
 
 from ..errors import ArgumentError
 from .claims import VERDICT_CONFIDENCE
@@ -49,8 +48,10 @@ def share(hits: int, trials: int, confidence: float = VERDICT_CONFIDENCE) -> Est
     >>> share(0, 1000).high < 0.01
     True
     """
-    found = binomtest(hits, trials).proportion_ci(confidence, method="exact")
-    return Estimate(hits / trials, float(found.low), float(found.high))
+    tail, misses = (1.0 - confidence) / 2.0, trials - hits
+    low = betaincinv(hits, misses + 1, tail) if hits else 0.0
+    high = betaincinv(hits + 1, misses, 1.0 - tail) if misses else 1.0
+    return Estimate(hits / trials, float(low), float(high))
 
 
 def curve(
@@ -68,7 +69,7 @@ def curve(
     data = np.stack(columns, axis=-1)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         value, error, units = (_over_instances if len(data) > 1 else _over_runs)(data, statistic)
-        half = student.ppf(0.5 + confidence / 2.0, units - 1) * error if units > 1 else math.nan
+        half = stdtrit(units - 1, 0.5 + confidence / 2.0) * error if units > 1 else math.nan
         if not isinstance(statistic, Ratio):
             return value, value - half, value + half
         size = np.where(value + statistic.less > 0.0, value + statistic.less, np.nan)
