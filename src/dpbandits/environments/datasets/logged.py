@@ -225,7 +225,7 @@ def _names(arms: Any) -> list[str] | None:
 
 
 def _evenness(counts: np.ndarray) -> float:
-    """The p-value of Pearson's chi-squared test that all arms were equally likely.
+    """The p-value of Pearson's chi-squared test that arms were given uniformly at random.
 
     ``scipy.stats``, which has it, takes a third of a second to import.
     """
